@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::{Consistency, WAIT_MAX};
 use axum::response::IntoResponse;
 use base::Index;
-use control::Leadership;
+use control::{Leadership, Receipt};
 use journal::Freshness;
 use serde::Serialize;
 use state::State;
@@ -122,6 +122,16 @@ impl AppState {
                 .map_err(|_| Failure::internal(format!("this server has not seen index {min_index} yet")))?;
         }
         Ok(self.known_leader())
+    }
+
+    /// The state once this server has the write.
+    ///
+    /// # Errors
+    /// `No cluster leader`: it does not come to it.
+    pub(crate) async fn after(&self, receipt: &Receipt) -> Result<Arc<State>, Failure> {
+        let reached = self.control.reach(receipt.index).await;
+        reached.map_err(|_| Failure::internal("No cluster leader"))?;
+        Ok(self.control.state())
     }
 
     /// There is a leader, as far as this server knows.

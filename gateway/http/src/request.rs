@@ -19,6 +19,10 @@ use model::{Caller, RequestId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use state::State;
+use state::alloc::Alloc;
+use state::deployment::Deployment;
+use state::eval::Eval;
 use wire::CallerAddress;
 
 use api::{Params, ReadOptions};
@@ -86,6 +90,24 @@ impl Reading {
     pub(crate) fn shows(&self, namespace: &str) -> bool {
         let asked = &self.options.namespace;
         (asked == "*" || asked == namespace) && self.may_see(namespace)
+    }
+
+    /// The allocation of this id, unless it is in a namespace that the caller may not see.
+    pub(crate) fn alloc<'s>(&self, state: &'s State, id: &str) -> Option<&'s Alloc> {
+        let alloc = state.allocs.get(state.allocs.find(id.parse().ok()?)?);
+        self.may_see(&state.jobs.get(alloc.job).key.namespace).then_some(alloc)
+    }
+
+    /// As [`Reading::alloc`].
+    pub(crate) fn eval<'s>(&self, state: &'s State, id: &str) -> Option<&'s Eval> {
+        let eval = state.evals.get(state.evals.find(id.parse().ok()?)?);
+        self.may_see(&eval.facts.key.namespace).then_some(eval)
+    }
+
+    /// As [`Reading::alloc`].
+    pub(crate) fn deployment<'s>(&self, state: &'s State, id: &str) -> Option<&'s Deployment> {
+        let known = state.deployments.lookup(id.parse().ok()?)?;
+        self.may_see(&state.jobs.get(known.job).key.namespace).then_some(known)
     }
 
     /// After a wait, in which rights may have become other ones: what the caller presented is still good, and for the same.

@@ -10,7 +10,7 @@ mod rights;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use acl::Acl;
 use axum::http::header::AUTHORIZATION;
@@ -96,7 +96,9 @@ impl Access {
 
     /// Access control is off: whoever presents whatever.
     pub(crate) fn everybody() -> Access {
-        Access::new(Acl::management(), Who::Everybody)
+        static EVERYTHING: LazyLock<Access> =
+            LazyLock::new(|| Access::new(Acl::management(), Who::Everybody));
+        EVERYTHING.clone()
     }
 
     /// As the log names who asked.

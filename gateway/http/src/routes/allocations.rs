@@ -52,9 +52,8 @@ async fn read(
         None => state.tables.allocs,
     };
     let view = |state: &State| {
-        let alloc = find(state).map(|row| state.allocs.get(row));
-        let alloc = alloc.filter(|alloc| read.may_see(&state.jobs.get(alloc.job).key.namespace));
-        Ok(state::alloc::document(state, alloc.ok_or_else(|| Failure::not_found("alloc not found"))?))
+        let alloc = read.alloc(state, &id).ok_or_else(|| Failure::not_found("alloc not found"))?;
+        Ok(state::alloc::document(state, alloc))
     };
     server.read(&read, index, view).await
 }

@@ -49,11 +49,7 @@ async fn read(
         Some(row) => state.deployments.get(row).modified,
         None => state.tables.deployments,
     };
-    let view = |state: &State| {
-        let known = find(state).map(|row| state.deployments.get(row));
-        let known = known.filter(|known| read.may_see(&state.jobs.get(known.job).key.namespace));
-        Ok(document(state, known.ok_or_else(not_found)?))
-    };
+    let view = |state: &State| Ok(document(state, read.deployment(state, &id).ok_or_else(not_found)?));
     server.read(&read, index, view).await
 }
 
@@ -63,12 +59,12 @@ async fn allocations(
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
     read.without_filter()?;
-    let id: Option<DeploymentId> = id.parse().ok();
     let view = move |state: &State, read: &Reading| {
-        let known = id.and_then(|id| state.deployments.lookup(id));
-        let known = known.filter(|known| read.may_see(&state.jobs.get(known.job).key.namespace));
+        let known = read.deployment(state, &id);
         let of_job = known.into_iter().flat_map(|known| state.jobs.get(known.job).allocs.iter());
-        let own = of_job.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.deployment == id);
+        let own = of_job
+            .map(|row| state.allocs.get(*row))
+            .filter(|alloc| alloc.deployment == known.map(|known| known.id));
         Ok(Page::whole(own.map(|alloc| stub(state, alloc))))
     };
     server.list(read, |state| state.tables.allocs, view).await

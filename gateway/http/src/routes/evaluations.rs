@@ -115,9 +115,7 @@ async fn read(
         None => state.tables.evals,
     };
     let view = |state: &State| {
-        let eval = find(state, &id).map(|row| state.evals.get(row));
-        let eval = eval.filter(|eval| read.may_see(&eval.facts.key.namespace));
-        let eval = eval.ok_or_else(|| Failure::not_found("eval not found"))?;
+        let eval = read.eval(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
         Ok(if related { with_related(state, eval) } else { document(state, eval) })
     };
     server.read(&read, index, view).await
@@ -130,9 +128,7 @@ async fn allocations(
 ) -> Answer {
     read.without_filter()?;
     let view = move |state: &State, read: &Reading| {
-        let eval = find(state, &id).map(|row| state.evals.get(row));
-        let eval = eval.filter(|eval| read.may_see(&eval.facts.key.namespace));
-        let of_job = eval.into_iter().flat_map(|eval| {
+        let of_job = read.eval(state, &id).into_iter().flat_map(|eval| {
             let rows = state.jobs.get(eval.job).allocs.iter();
             rows.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.eval == eval.id() && !alloc.gone)
         });

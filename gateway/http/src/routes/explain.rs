@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
 use base::Index;
-use model::{DeploymentId, EvalId, NodeId};
+use model::NodeId;
 use serde::Serialize;
 use state::State;
 
@@ -47,9 +47,7 @@ async fn evaluation(
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
     answered(server, read, move |server, state, read| {
-        let eval = id.parse().ok().and_then(|id: EvalId| state.evals.lookup(id));
-        let eval = eval.filter(|eval| read.may_see(&eval.facts.key.namespace));
-        let eval = eval.ok_or_else(|| Failure::not_found("eval not found"))?;
+        let eval = read.eval(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
         Ok(why::evaluation(&server.events, state, eval))
     })
     .await
@@ -61,8 +59,7 @@ async fn deployment(
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
     answered(server, read, move |_, state, read| {
-        let found = id.parse().ok().and_then(|id: DeploymentId| state.deployments.lookup(id));
-        let found = found.filter(|known| read.may_see(&state.jobs.get(known.job).key.namespace));
+        let found = read.deployment(state, &id);
         Ok(why::deployment(state, found.ok_or_else(|| Failure::not_found("deployment not found"))?))
     })
     .await

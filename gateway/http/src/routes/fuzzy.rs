@@ -61,7 +61,7 @@ async fn search(
         return Err(Failure::internal(text));
     }
     let scope = Scope::of(&read);
-    let wanted = Contexts(scope.opened(Contexts::of(&request.context)?.0)?);
+    let wanted = scope.opened(contexts(&request.context)?)?;
     let known_leader = server.known_leader();
     let view = |state: &State| {
         let mut response = FuzzySearchResponse {
@@ -81,29 +81,23 @@ async fn search(
     server.read(&read, newest, view).await
 }
 
-struct Contexts(Vec<&'static str>);
-
-impl Contexts {
-    fn of(context: &str) -> Result<Contexts, Failure> {
-        let all = || FUZZY.iter().chain(&BY_PREFIX).copied();
-        match context {
-            "" | "all" => Ok(Contexts(all().collect())),
-            // The parts of a job are looked for together with it.
-            "jobs" => {
-                Ok(Contexts(vec!["jobs", "groups", "tasks", "services", "images", "commands", "classes"]))
-            }
-            one => match all().find(|known| *known == one) {
-                Some(known) => Ok(Contexts(vec![known])),
-                None => Err(Failure::unsupported(format_args!("searching for {one:?} is"))),
-            },
-        }
+fn contexts(asked: &str) -> Result<Vec<&'static str>, Failure> {
+    let all = || FUZZY.iter().chain(&BY_PREFIX).copied();
+    match asked {
+        "" | "all" => Ok(all().collect()),
+        // The parts of a job are looked for together with it.
+        "jobs" => Ok(vec!["jobs", "groups", "tasks", "services", "images", "commands", "classes"]),
+        one => match all().find(|known| *known == one) {
+            Some(known) => Ok(vec![known]),
+            None => Err(Failure::unsupported(format_args!("searching for {one:?} is"))),
+        },
     }
 }
 
 fn found(
     state: &State,
     text: &str,
-    wanted: &Contexts,
+    wanted: &[&'static str],
     scope: &Scope,
 ) -> BTreeMap<&'static str, Vec<FuzzyMatch>> {
     let mut found = Matches { text: text.to_lowercase(), wanted, ranked: BTreeMap::new() };
@@ -112,7 +106,7 @@ fn found(
         found.job(job);
     }
     // There may be a million of them: their names are only made for who asks for them.
-    let allocs = state.allocs.iter().filter(|_| wanted.0.contains(&"allocs"));
+    let allocs = state.allocs.iter().filter(|_| wanted.contains(&"allocs"));
     for alloc in allocs.map(|(_, alloc)| alloc).filter(|alloc| !alloc.gone) {
         let key = &state.jobs.get(alloc.job).key;
         if in_namespace(&key.namespace) {
@@ -129,7 +123,7 @@ fn found(
     let namespaces = namespaces.filter(|name| scope.shows_name("namespaces", name));
     namespaces.for_each(|name| found.add("namespaces", name, &[]));
     let mut sorted = found.sorted();
-    for context in wanted.0.iter().filter(|context| BY_PREFIX.contains(context)) {
+    for context in wanted.iter().filter(|context| BY_PREFIX.contains(context)) {
         let ids = matching(state, context, text, scope);
         sorted.insert(context, ids.into_iter().map(|id| FuzzyMatch { id, scope: Vec::new() }).collect());
     }
@@ -139,13 +133,13 @@ fn found(
 /// Matches with what they are sorted by: the position of the text, how long the name is, and the name.
 struct Matches<'a> {
     text: String,
-    wanted: &'a Contexts,
+    wanted: &'a [&'static str],
     ranked: BTreeMap<&'static str, Vec<(usize, usize, FuzzyMatch)>>,
 }
 
 impl Matches<'_> {
     fn add(&mut self, context: &'static str, name: &str, scope: &[&str]) {
-        if !self.wanted.0.contains(&context) {
+        if !self.wanted.contains(&context) {
             return;
         }
         if let Some(at) = name.to_lowercase().find(&self.text) {

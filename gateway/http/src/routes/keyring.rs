@@ -64,8 +64,7 @@ async fn rotate(With(server): With<AppState>, write: Write) -> Answer {
     let activation = drawn.map_err(|error| failed(error.to_string()))?;
     let key = activation.key;
     let receipt = server.submit(&write, Command::ActivateRootKey(Box::new(activation))).await?;
-    server.control.reach(receipt.index).await.map_err(|_| Failure::internal("No cluster leader"))?;
-    let state = server.control.state();
+    let state = server.after(&receipt).await?;
     // As Nomad does it: clients take the key's index for one they have not seen the list at, and would wait for ever.
     let key = RootKeyMeta { create_index: 0, modify_index: 0, ..meta(&state, key) };
     let answer = KeyringRotated { key, index: receipt.index.0 };

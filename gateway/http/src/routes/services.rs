@@ -4,7 +4,6 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{delete, get};
 use base::Index;
-use model::AllocId;
 use serde_json::Value;
 use state::State;
 
@@ -59,9 +58,7 @@ async fn of_alloc(
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
     let view = move |state: &State, read: &Reading| {
-        let known = id.parse().ok().and_then(|id: AllocId| state.allocs.lookup(id));
-        let known = known.filter(|alloc| read.may_see(&state.jobs.get(alloc.job).key.namespace));
-        known.ok_or_else(|| Failure::not_found("allocation not found"))?;
+        read.alloc(state, &id).ok_or_else(|| Failure::not_found("allocation not found"))?;
         Ok(Page::<Value>::whole(std::iter::empty()))
     };
     server.list(read, unchanged, view).await

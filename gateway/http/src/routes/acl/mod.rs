@@ -11,7 +11,8 @@ use axum::extract::{Request, State as With};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use base::Uuid;
+use base::{Index, Uuid};
+use state::State;
 
 use crate::access::{Access, Each, own_policies};
 use crate::answer::{self, Answer};
@@ -57,6 +58,11 @@ async fn own_access(With(server): With<AppState>, call: Call<Each>) -> Answer {
         node: word(acl.writes_nodes(), acl.reads_nodes()).to_string(),
         operator: word(acl.writes_operator(), acl.reads_operator()).to_string(),
     }))
+}
+
+/// Policies and roles, and whose they are.
+fn changed(state: &State) -> Index {
+    state.acl.changed().max(Index(1))
 }
 
 fn new_id() -> Uuid {

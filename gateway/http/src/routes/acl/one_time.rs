@@ -26,8 +26,7 @@ async fn create(With(server): With<AppState>, write: Write) -> Answer {
     let secret = new_id().to_string();
     let command = Command::CreateOneTimeToken { accessor, digest: secret_hash(&secret) };
     let receipt = server.submit(&write, command).await?;
-    server.control.reach(receipt.index).await.map_err(|_| Failure::internal("No cluster leader"))?;
-    let state = server.control.state();
+    let state = server.after(&receipt).await?;
     let made = state.acl.one_time().get(&accessor).filter(|made| made.digest == secret_hash(&secret));
     let made = made.ok_or_else(|| Failure::not_found("another one-time token was made meanwhile"))?;
     let one_time_token = OneTimeToken {

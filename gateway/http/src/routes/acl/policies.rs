@@ -3,12 +3,12 @@ use api::{ACLPolicyListStub, AclPolicyRead};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
-use base::Index;
 use model::Command;
 use model::document::ACLPolicy;
 use state::State;
 
 use super::super::write;
+use super::changed;
 use crate::access::{Each, denied, own_policies};
 use crate::answer::{Answer, done};
 use crate::app_state::AppState;
@@ -98,8 +98,4 @@ fn is_shown(state: &State, read: &Reading, name: &str) -> bool {
     access.acl.is_management()
         || name == ANONYMOUS
         || own_policies(state, access).iter().any(|own| own == name)
-}
-
-fn changed(state: &State) -> Index {
-    state.acl.changed().max(Index(1))
 }

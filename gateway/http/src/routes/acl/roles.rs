@@ -1,13 +1,13 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
-use base::{Index, Uuid};
+use base::Uuid;
 use model::Command;
 use model::document::ACLRole;
 use state::State;
 
 use super::super::write;
-use super::new_id;
+use super::{changed, new_id};
 use crate::access::{Access, Each, denied};
 use crate::answer::{Answer, done, written};
 use crate::app_state::AppState;
@@ -62,8 +62,7 @@ async fn upsert(With(server): With<AppState>, write: Write, Json(wanted): Json<A
         (wanted.id.clone(), Command::UpdateAclRole(Box::new(wanted)))
     };
     let receipt = server.submit(&write, command).await?;
-    server.control.reach(receipt.index).await.map_err(|_| Failure::internal("No cluster leader"))?;
-    let state = server.control.state();
+    let state = server.after(&receipt).await?;
     let role = all(&state).find(|role| role.id == id);
     written(receipt.index, &role.ok_or_else(|| Failure::not_found("the role was deleted meanwhile"))?)
 }
@@ -95,8 +94,4 @@ fn is_shown(state: &State, access: &Access, role: &ACLRole) -> bool {
     let token = || access.accessor().and_then(|accessor| state.acl.token(accessor));
     access.acl.is_management()
         || token().is_some_and(|token| token.document.roles.iter().any(|link| link.id == role.id))
-}
-
-fn changed(state: &State) -> Index {
-    state.acl.changed().max(Index(1))
 }

@@ -164,8 +164,8 @@ async fn remove(With(server): With<AppState>, Path(accessor): Path<String>, writ
 
 async fn submit(server: &AppState, write: &Write, accessor: Uuid, command: Command) -> Answer {
     let receipt = server.submit(write, command).await?;
-    server.control.reach(receipt.index).await.map_err(|_| Failure::internal("No cluster leader"))?;
-    let token = whole(server, &server.control.state(), accessor);
+    let state = server.after(&receipt).await?;
+    let token = whole(server, &state, accessor);
     written(receipt.index, &token.ok_or_else(|| Failure::not_found("the token was deleted meanwhile"))?)
 }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod autopilot;
+mod doctor;
 mod gossip;
 mod log;
 mod metrics;
@@ -17,6 +18,7 @@ pub(super) const COMMANDS: &[&Command] = &[
     &autopilot::GET_CONFIG,
     &autopilot::SET_CONFIG,
     &autopilot::HEALTH,
+    &doctor::COMMAND,
     &gossip::GENERATE,
     &gossip::INSTALL,
     &gossip::LIST,

@@ -7,10 +7,11 @@ use std::time::Duration;
 use api::StreamFrame;
 use jiff::Timestamp;
 use model::document::shape::Bytes;
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tracing_subscriber::filter::LevelFilter;
-use wire::messages::{AgentMonitorRequest, StreamFrameWrapper};
-use wire::{Opening, RpcError};
+use wire::messages::{AgentMonitorRequest, QueryOptions, StreamFrameWrapper};
+use wire::{FrameReceiver, FrameSender, Opening, RpcError};
 
 use crate::{FOLLOWERS_MAX, LINES_WAITING_MAX, Monitor, line};
 
@@ -116,7 +117,7 @@ impl Monitor {
             lines: sender,
             dropped: AtomicU64::new(0),
         });
-        let before = self.0.rcu(|followers| {
+        let before = self.followers.rcu(|followers| {
             let mut more = Vec::clone(followers);
             if more.len() < FOLLOWERS_MAX {
                 more.push(follower.clone());
@@ -134,7 +135,9 @@ impl Monitor {
 impl Drop for Lines {
     fn drop(&mut self) {
         let is_other = |follower: &&Arc<Follower>| !Arc::ptr_eq(follower, &self.follower);
-        self.monitor.0.rcu(|followers| followers.iter().filter(is_other).cloned().collect::<Vec<_>>());
+        self.monitor
+            .followers
+            .rcu(|followers| followers.iter().filter(is_other).cloned().collect::<Vec<_>>());
         tracing::callsite::rebuild_interest_cache();
     }
 }
@@ -185,13 +188,11 @@ pub async fn serve(
     opening: Opening,
     allow: impl AsyncFnOnce(String) -> Result<(), (u16, String)>,
 ) -> Result<(), RpcError> {
-    let mut frames = opening.accept().await?;
-    let Some(request) = frames.receive::<AgentMonitorRequest>().await? else { return Ok(()) };
-    let (mut to, mut from) = frames.split();
-    if let Err((code, why)) = allow(request.query.auth_token.clone()).await {
-        to.send(&StreamFrameWrapper::failure(code.into(), why)).await?;
-        return to.finish().await;
-    }
+    let Some(MonitorCall { request, mut to, mut from }) =
+        opened::<AgentMonitorRequest>(opening, |request| &request.query, allow).await?
+    else {
+        return Ok(());
+    };
     let followed = Follow::try_from(&request).and_then(|wanted| monitor.follow(&wanted));
     let mut lines = match followed {
         Ok(lines) => lines,
@@ -209,4 +210,28 @@ pub async fn serve(
             _ = from.receive_raw() => return Ok(()),
         }
     }
+}
+
+/// A call for the log, by somebody who may read it.
+pub(crate) struct MonitorCall<R> {
+    pub(crate) request: R,
+    pub(crate) to: FrameSender,
+    pub(crate) from: FrameReceiver,
+}
+
+/// Who may not is told so.
+pub(crate) async fn opened<R: DeserializeOwned>(
+    opening: Opening,
+    options: impl FnOnce(&R) -> &QueryOptions,
+    allow: impl AsyncFnOnce(String) -> Result<(), (u16, String)>,
+) -> Result<Option<MonitorCall<R>>, RpcError> {
+    let mut frames = opening.accept().await?;
+    let Some(request) = frames.receive::<R>().await? else { return Ok(None) };
+    let (mut to, from) = frames.split();
+    if let Err((code, why)) = allow(options(&request).auth_token.clone()).await {
+        to.send(&StreamFrameWrapper::failure(code.into(), why)).await?;
+        to.finish().await?;
+        return Ok(None);
+    }
+    Ok(Some(MonitorCall { request, to, from }))
 }

@@ -22,7 +22,7 @@ impl Monitor {
 
     /// The most detailed level that a follower wants.
     pub(crate) fn level(&self) -> LevelFilter {
-        self.0.load().iter().map(|follower| follower.level).max().unwrap_or(LevelFilter::OFF)
+        self.followers.load().iter().map(|follower| follower.level).max().unwrap_or(LevelFilter::OFF)
     }
 }
 
@@ -70,7 +70,7 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for MonitorLayer {
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let (meta, at) = (event.metadata(), Timestamp::now());
-        let followers = self.0.0.load();
+        let followers = self.0.followers.load();
         let concerned = |follower: &&Arc<Follower>| wanted(follower.level, meta);
         if !followers.iter().any(|follower| concerned(&follower)) {
             return;

@@ -71,7 +71,7 @@ pub struct Settings {
 }
 
 /// What one address may take of a server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// HTTP connections at the same time; 0 is no bound but that of all addresses together.
     pub http_places_max: usize,

@@ -28,6 +28,10 @@ pub(super) fn file(
     refused.set_option(&mut top, "data_dir", &mut settings.data_dir);
     refused.set(&mut top, "log_level", &mut settings.log.level);
     refused.set(&mut top, "log_json", &mut settings.log.json);
+    refused.set_option(&mut top, "log_file", &mut settings.log.file);
+    refused.set(&mut top, "log_rotate_bytes", &mut settings.log.rotate_bytes);
+    refused.set(&mut top, "log_rotate_duration", &mut settings.log.rotate_duration);
+    refused.set(&mut top, "log_rotate_max_files", &mut settings.log.rotate_max_files);
     refused.set(&mut top, "enable_debug", &mut settings.enable_debug);
     addresses(settings, &mut top, refused);
     for section in refused.sections(&mut top, "server") {

@@ -28,6 +28,7 @@ use model::{Autopilot, SchedulerRules};
 use node::settings::{HostVolume, NameFilter};
 use server::AccessSettings;
 use server::RootKeySettings;
+use monitor::LogFileSettings;
 use server::gossip::Key;
 
 pub(crate) use cluster::JoinSettings;
@@ -132,6 +133,27 @@ pub(crate) struct LogSettings {
 /// Limits per client address.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LimitSettings {
+    /// The log is also written to a file.
+    pub file: Option<PathBuf>,
+    /// Of the file: 0 for no limit.
+    pub rotate_bytes: u64,
+    pub rotate_duration: Duration,
+    /// Files put away that are kept: all with 0, none if negative.
+    pub rotate_max_files: i64,
+}
+
+impl LogSettings {
+    pub(crate) fn log_file(&self) -> Option<LogFileSettings> {
+        let a_day = Duration::from_secs(24 * 60 * 60);
+        let rotate_after = if self.rotate_duration > Duration::ZERO { self.rotate_duration } else { a_day };
+        Some(LogFileSettings {
+            path: self.file.clone()?,
+            rotate_bytes: self.rotate_bytes,
+            rotate_after: rotate_after.to_std(),
+            keep: self.rotate_max_files,
+            mode: 0o640,
+        })
+    }
     /// 0 means no limit per address; the limit for all addresses still applies.
     pub http_max_conns_per_client: u32,
     /// 0 means no limit.

@@ -11,14 +11,10 @@ use super::value::{self, ConfigValue};
 
 /// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key". Each comes with
 /// the value that changes nothing, where this release does what Nomad does then; an empty one never changes anything.
-const TOP: [(&str, &str); 10] = [
+const TOP: [(&str, &str); 6] = [
     ("enable_syslog", "false"),
     ("eventlog", ""),
-    ("log_file", ""),
     ("log_include_location", "false"),
-    ("log_rotate_bytes", "0"),
-    ("log_rotate_duration", ""),
-    ("log_rotate_max_files", "0"),
     ("plugin_dir", ""),
     ("rpc", ""),
     ("syslog_facility", "LOCAL0"),

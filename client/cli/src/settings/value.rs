@@ -113,6 +113,7 @@ impl ConfigValue for bool {
 
 impl ConfigValue for Vec<u16> {
     const EXPECTED: &'static str = "numbers and ranges, like \"0-3,6\"";
+    i64, "a whole number, negative ones too";
 
     fn from_text(text: &str) -> Option<Self> {
         let mut numbers = Vec::new();

@@ -68,6 +68,39 @@ fn the_log_of_each_agent_can_be_followed_from_anywhere() {
 }
 
 #[test]
+fn what_an_agent_has_logged_can_be_read_from_anywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let server_config = AgentConfig::server(directory.path(), "server");
+    let client_config = AgentConfig::client(directory.path(), "client", &server_config);
+    for config in [&server_config, &client_config] {
+        let file = config.home.join("agent.hcl");
+        let words = std::fs::read_to_string(&file).unwrap();
+        let logs =
+            format!("log_file = \"{}/\"\nlog_rotate_max_files = 3\n", config.home.join("logs").display());
+        std::fs::write(file, logs + &words).unwrap();
+    }
+    let server = server_config.start();
+    let client = client_config.start();
+    server.wait_for_a_ready_node();
+    let node = text(&server.get("/v1/nodes")[0]["ID"]);
+    let written = |config: &AgentConfig| std::fs::read_to_string(config.home.join("logs/nomad.log")).unwrap();
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_string();
+    let (of_server, of_client) = (first_line(&written(&server_config)), first_line(&written(&client_config)));
+    assert_ne!(of_server, of_client);
+
+    let export = |agent: &Agent, more: &[&str]| {
+        let command = [&["monitor", "export", "-on-disk"], more].concat();
+        first_line(&agent.run(&command).expect_success())
+    };
+    assert_eq!(export(&server, &[]), of_server);
+    assert_eq!(export(&server, &["-node-id", &node[..8]]), of_client);
+    assert_eq!(export(&client, &[]), of_client);
+    assert_eq!(export(&client, &["-server-id=leader"]), of_server);
+    let unit = server.run(&["monitor", "export", "-service-name=sshd"]).expect_failure();
+    assert!(unit.contains("this agent does not run as that unit of systemd"), "{unit}");
+}
+
+#[test]
 fn an_agent_without_a_server_passes_on_what_it_does_not_answer_itself() {
     let directory = tempfile::tempdir().unwrap();
     let server_config = AgentConfig::server(directory.path(), "server");

@@ -334,6 +334,9 @@ impl Handler for Endpoints {
                 // Servers have looked at who asks.
                 monitor::serve(&self.local.context.settings.log, opening, async |_| Ok(())).await
             }
+            method::AGENT_MONITOR_EXPORT => {
+                monitor::serve_export(&self.local.context.settings.log, opening, async |_| Ok(())).await
+            }
             other => opening.refuse(format!("unknown rpc method: \"{other}\"")).await,
         }
     }

@@ -16,9 +16,6 @@ use crate::error::Failure;
 use crate::page::Page;
 use crate::request::Read;
 
-/// Known to Nomad's API, not built.
-const UNSUPPORTED: &[&str] = &["/v1/agent/monitor/export"];
-
 /// Lists of objects of which there are none.
 const EMPTY: &[&str] = &["/v1/vars"];
 
@@ -51,7 +48,6 @@ pub(super) fn router() -> Router<AppState> {
         let missing = async |server, read| missing(server, read, text).await;
         routes.route(path, get(missing).fallback(unsupported))
     });
-    let routes = UNSUPPORTED.iter().fold(routes, |routes, path| routes.route(path, any(unsupported)));
     ENTERPRISE.iter().fold(routes, |routes, path| routes.route(path, any(async || Failure::enterprise())))
 }
 

@@ -8,7 +8,7 @@ use api::HostDataResponse;
 use wire::messages::{HostDataRequest, method};
 
 use super::client_alloc::{encode, query};
-use super::monitor::{AgentPlace, agent_place};
+use super::monitor::{AgentPlace, OtherAgent, agent_place};
 use crate::access::{ReadAgent, denied};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
@@ -28,8 +28,8 @@ async fn host(With(server): With<AppState>, call: Call<ReadAgent>) -> Answer {
     };
     let host: HostDataResponse = match agent_place(&server, &request.node_id, &request.server_id)? {
         AgentPlace::Here => own(&server).await?,
-        AgentPlace::Node(node) => server.ask(node, method::AGENT_HOST, &request).await?,
-        AgentPlace::Server(address) => {
+        AgentPlace::Away(OtherAgent::Node(node)) => server.ask(node, method::AGENT_HOST, &request).await?,
+        AgentPlace::Away(OtherAgent::Server(address)) => {
             let link = &server.node_rpc;
             let reply = link.call_server(&address, method::AGENT_HOST, encode(&request)?).await?;
             let unreadable = |error| Failure::internal(format!("the answer of {address}: {error}"));

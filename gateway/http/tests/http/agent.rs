@@ -178,10 +178,6 @@ async fn what_is_not_built_is_rejected_by_name() {
     let cluster = Cluster::start().await;
     let create = cluster.put("/v1/volume/host/create", &json!({})).await;
     create.refused(501, "PUT /v1/volume/host/create is not supported by this release");
-    cluster
-        .put("/v1/agent/monitor/export", &json!({}))
-        .await
-        .refused(501, "PUT /v1/agent/monitor/export is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
 }
 

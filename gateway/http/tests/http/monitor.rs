@@ -5,7 +5,7 @@ use axum::http::Method;
 use futures_util::StreamExt;
 use monitor::{FOLLOWERS_MAX, Follow};
 use tower::ServiceExt;
-use wire::messages::{AgentMonitorRequest, StreamFrameWrapper, method};
+use wire::messages::{AgentMonitorExportRequest, AgentMonitorRequest, StreamFrameWrapper, method};
 
 use crate::support::{Cluster, request};
 
@@ -70,4 +70,30 @@ async fn the_log_of_nodes_and_servers_comes_from_there() {
     let refusal = StreamFrameWrapper::failure(429, "full");
     cluster.nodes.streams(method::AGENT_MONITOR, vec![refusal]);
     cluster.get("/v1/agent/monitor?server_id=two").await.refused(429, "full");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_export_is_said_and_others_are_asked_for_theirs() {
+    let cluster = Cluster::start().await;
+    for (query, status, text) in [
+        ("", 400, "exactly one of on_disk and service_name must be given"),
+        ("?on_disk=true&service_name=a", 400, "exactly one of on_disk and service_name must be given"),
+        ("?on_disk=true&follow=true", 400, "follow goes with service_name: a log file is sent as it is"),
+        ("?on_disk=true", 400, "this agent writes no log file: log_file is not configured"),
+        (
+            "?service_name=no/unit",
+            422,
+            "service_name \"no/unit\": expected the name of a systemd unit: letters, digits and :-_.\\@",
+        ),
+        ("?service_name=sshd", 400, "service_name \"sshd\": this agent does not run as that unit of systemd"),
+    ] {
+        cluster.get(&format!("/v1/agent/monitor/export{query}")).await.refused(status, text);
+    }
+    let node = cluster.node(1).await;
+    cluster.nodes.streams(method::AGENT_MONITOR_EXPORT, vec![StreamFrameWrapper::content("x".into())]);
+    let got = cluster.get(&format!("/v1/agent/monitor/export?node_id={node}&on_disk=true&plain=true")).await;
+    assert_eq!(got.text(), "x");
+    let (of, method, request): (_, _, AgentMonitorExportRequest) = cluster.nodes.last();
+    assert_eq!((of, method.as_str()), (node, method::AGENT_MONITOR_EXPORT));
+    assert!(request.on_disk && request.plain_text && !request.follow);
 }

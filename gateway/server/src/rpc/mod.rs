@@ -85,12 +85,15 @@ impl Handler for Rpc {
             return opening.refuse(refused).await;
         }
         match method {
-            node_rpc::AGENT_MONITOR => {
+            node_rpc::AGENT_MONITOR | node_rpc::AGENT_MONITOR_EXPORT => {
                 let allow = async |token: String| {
                     let allowed = self.gate.reads_agent(&token).await;
                     allowed.map_err(|refused| (refused.status.as_u16(), refused.text))
                 };
-                monitor::serve(&self.agent_log, opening, allow).await
+                match method {
+                    node_rpc::AGENT_MONITOR => monitor::serve(&self.agent_log, opening, allow).await,
+                    _ => monitor::serve_export(&self.agent_log, opening, allow).await,
+                }
             }
             node_rpc::HTTP => {
                 let stream = opening.accept().await?.into_io();

@@ -151,6 +151,26 @@ pub struct AgentMonitorRequest {
     pub query: QueryOptions,
 }
 
+/// Of `Agent.MonitorExport`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AgentMonitorExportRequest {
+    /// A duration, like `72h`; empty for the default.
+    pub logs_since: String,
+    /// The systemd unit whose journal is wanted; or, with `on_disk`, the log file.
+    pub service_name: String,
+    pub on_disk: bool,
+    pub follow: bool,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    #[serde(rename = "ServerID")]
+    pub server_id: String,
+    /// Payloads are lines as they are, not JSON frames.
+    pub plain_text: bool,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
 /// Of `Agent.Host`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

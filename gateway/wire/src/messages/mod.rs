@@ -62,6 +62,7 @@ pub mod method {
 
     // To servers and nodes alike, streaming.
     pub const AGENT_MONITOR: &str = "Agent.Monitor";
+    pub const AGENT_MONITOR_EXPORT: &str = "Agent.MonitorExport";
     pub const AGENT_HOST: &str = "Agent.Host";
 
     // Our own: node to server, HTTP/1.1 from there on. Nomad's servers have a call for each route instead.

@@ -1,6 +1,8 @@
 use std::io::IsTerminal;
+use std::sync::Mutex;
 
-use monitor::Monitor;
+use anyhow::Context;
+use monitor::{LogFile, Monitor};
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -27,7 +29,7 @@ fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let Call { program, args, environment, .. } = call;
     let settings = settings::read(&args, &environment)?;
-    let (log, set_log_level) = log(&settings.log);
+    let (log, set_log_level) = log(&settings.log)?;
     write_out(banner(&program, &settings));
     for note in &settings.notes {
         write_err(format!("Warning: {note}"));
@@ -42,8 +44,15 @@ type SetLogLevel = Box<dyn Fn(Level) + Send + Sync>;
 
 /// Prints the log from here on, and publishes it to the subscribers of `monitor`. Also returns what changes the level of
 /// what is printed.
-fn log(settings: &LogSettings) -> (Monitor, SetLogLevel) {
-    let monitor = Monitor::default();
+fn log(settings: &LogSettings) -> anyhow::Result<(Monitor, SetLogLevel)> {
+    let mut monitor = Monitor::default();
+    let mut file = None;
+    if let Some(wanted) = settings.log_file() {
+        let path = wanted.file();
+        let opened = LogFile::open(wanted).with_context(|| format!("log_file {}", path.display()))?;
+        file = Some(Mutex::new(opened));
+        monitor = monitor.with_file(path);
+    }
     let (shown, level) = reload::Layer::new(worthwhile(settings.level));
     let set_level = Box::new(move |wanted| {
         if let Err(error) = level.reload(worthwhile(wanted)) {
@@ -51,12 +60,17 @@ fn log(settings: &LogSettings) -> (Monitor, SetLogLevel) {
         }
     });
     let lines = tracing_subscriber::fmt::layer().with_ansi(std::io::stdout().is_terminal());
+    let written = file.map(|file| tracing_subscriber::fmt::layer().with_ansi(false).with_writer(file));
     let followed = tracing_subscriber::registry().with(monitor.layer());
     match settings.json {
-        true => followed.with(lines.json().with_filter(shown)).init(),
-        false => followed.with(lines.with_filter(shown)).init(),
+        // The file first: the lines of both share what was made of a span, and the file wants no colours.
+        true => {
+            let written = written.map(|file| file.json());
+            followed.with(Layer::and_then(written, lines.json()).with_filter(shown)).init();
+        }
+        false => followed.with(Layer::and_then(written, lines).with_filter(shown)).init(),
     }
-    (monitor, set_level)
+    Ok((monitor, set_level))
 }
 
 fn worthwhile(level: Level) -> Targets {

@@ -5,7 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use axum::http::Request;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use ipnet::IpNet;
 use tls::AgentTls;
 use tokio::io::AsyncWriteExt;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -76,18 +77,49 @@ pub struct Connections {
     pub tls: Option<Arc<AgentTls>>,
     pub handshake_timeout: Duration,
     pub timeouts: Timeouts,
-    /// Connections of an address at the same time; 0 is no bound.
-    pub per_ip_max: usize,
+    pub per_address: AddressLimit,
+}
+
+/// How many connections an address may have at the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressLimit {
+    /// 0 is no bound.
+    pub max: usize,
+    /// Addresses that carry the connections of many callers. The bound does not count for them; that no address has more
+    /// than are free does.
+    pub proxies: Vec<IpNet>,
+}
+
+impl AddressLimit {
+    /// What Nomad allows an address.
+    pub const MAX: usize = 100;
+
+    /// Without a bound.
+    pub const NONE: AddressLimit = AddressLimit { max: 0, proxies: Vec::new() };
+
+    /// 0 is no bound.
+    fn of(&self, ip: IpAddr) -> usize {
+        let ip = ip.to_canonical();
+        if self.proxies.iter().any(|network| network.contains(&ip)) { 0 } else { self.max }
+    }
+}
+
+/// Callers of this host, a proxy among them, can use up what they like of it anyway.
+impl Default for AddressLimit {
+    fn default() -> AddressLimit {
+        let proxies = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        AddressLimit { max: AddressLimit::MAX, proxies: proxies.map(IpNet::from).to_vec() }
+    }
 }
 
 impl Connections {
     /// `tls` counts if it is meant for HTTP.
-    pub fn new(tls: Option<Arc<AgentTls>>, per_ip_max: usize) -> Connections {
+    pub fn new(tls: Option<Arc<AgentTls>>, per_address: AddressLimit) -> Connections {
         Connections {
             tls: tls.filter(|tls| tls.serves_http()),
             handshake_timeout: HANDSHAKE_TIMEOUT,
             timeouts: Timeouts::default(),
-            per_ip_max,
+            per_address,
         }
     }
 }
@@ -112,7 +144,7 @@ pub async fn serve(
             accepted = next_connection => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => match counts.acquire(peer.ip(), connections.per_ip_max) {
+            Ok((stream, peer)) => match counts.acquire(peer.ip(), connections.per_address.of(peer.ip())) {
                 Ok(counted) => {
                     let (router, stopping) = (router.clone(), stopping.clone());
                     let serving = serve_connection(stream, peer.ip(), router, connections.clone(), stopping);

@@ -17,9 +17,13 @@ struct TestServer {
     task: tokio::task::JoinHandle<()>,
 }
 
+fn at_most(max: usize) -> AddressLimit {
+    AddressLimit { max, ..AddressLimit::NONE }
+}
+
 async fn start(header_timeout: Duration) -> TestServer {
     let timeouts = Timeouts { header: header_timeout, ..Timeouts::default() };
-    start_with(Connections { timeouts, ..Connections::new(None, 0) }).await
+    start_with(Connections { timeouts, ..Connections::new(None, AddressLimit::NONE) }).await
 }
 
 async fn start_with(connections: Connections) -> TestServer {
@@ -88,7 +92,7 @@ async fn who_reads_nothing_of_an_endless_answer_is_disconnected() {
 
 #[tokio::test]
 async fn one_connection_too_many_of_an_address_gets_429() {
-    let server = start_with(Connections::new(None, 2)).await;
+    let server = start_with(Connections::new(None, at_most(2))).await;
     let ask = async || {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -101,6 +105,17 @@ async fn one_connection_too_many_of_an_address_gets_429() {
     drop(first);
     let freed = async { while ask().await.1 != "HTTP/1.1 200" {} };
     tokio::time::timeout(LIMIT, freed).await.expect("a closed connection makes room");
+}
+
+#[test]
+fn the_bound_does_not_count_for_proxies() {
+    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    let limit = AddressLimit::default();
+    let bounds = ["10.0.0.1", "127.0.0.1", "::1", "::ffff:127.0.0.1"].map(|text| limit.of(ip(text)));
+    assert_eq!(bounds, [100, 0, 0, 0]);
+    let limit = AddressLimit { max: 7, proxies: vec!["10.1.0.0/16".parse().unwrap()] };
+    let bounds = ["10.1.2.3", "10.2.0.0", "127.0.0.1"].map(|text| limit.of(ip(text)));
+    assert_eq!(bounds, [0, 7, 7]);
 }
 
 #[tokio::test]
@@ -178,7 +193,7 @@ async fn ask(address: std::net::SocketAddr, options: &ClientOptions) -> io::Resu
 #[tokio::test]
 async fn an_encrypted_request_is_answered() {
     let certificates = Certificates::make();
-    let server = start_with(Connections::new(Some(agent(&certificates, false)), 0)).await;
+    let server = start_with(Connections::new(Some(agent(&certificates, false)), AddressLimit::NONE)).await;
     let answer = ask(server.address, &nobody(&certificates)).await.unwrap();
     assert!(answer.ends_with("hello"), "{answer}");
     let other = Certificates::make();
@@ -189,7 +204,7 @@ async fn an_encrypted_request_is_answered() {
 #[tokio::test]
 async fn a_request_without_tls_gets_a_readable_400() {
     let certificates = Certificates::make();
-    let server = start_with(Connections::new(Some(agent(&certificates, false)), 0)).await;
+    let server = start_with(Connections::new(Some(agent(&certificates, false)), AddressLimit::NONE)).await;
     let mut plain = TcpStream::connect(server.address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let answer = all_of(&mut plain).await;
@@ -200,7 +215,7 @@ async fn a_request_without_tls_gets_a_readable_400() {
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_closed() {
     let certificates = Certificates::make();
-    let connections = Connections::new(Some(agent(&certificates, false)), 0);
+    let connections = Connections::new(Some(agent(&certificates, false)), AddressLimit::NONE);
     let quick = Connections { handshake_timeout: Duration::from_millis(50), ..connections };
     let server = start_with(quick).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
@@ -212,7 +227,7 @@ async fn a_handshake_that_never_ends_is_closed() {
 #[tokio::test]
 async fn callers_need_a_certificate_where_that_is_asked_for() {
     let certificates = Certificates::make();
-    let server = start_with(Connections::new(Some(agent(&certificates, true)), 0)).await;
+    let server = start_with(Connections::new(Some(agent(&certificates, true)), AddressLimit::NONE)).await;
     assert!(ask(server.address, &nobody(&certificates)).await.is_err());
     let answer = ask(server.address, &caller(&certificates, "cli")).await.unwrap();
     assert!(answer.ends_with("hello"), "{answer}");
@@ -224,7 +239,7 @@ async fn callers_need_a_certificate_where_that_is_asked_for() {
 #[tokio::test]
 async fn one_encrypted_connection_too_many_gets_429() {
     let certificates = Certificates::make();
-    let server = start_with(Connections::new(Some(agent(&certificates, false)), 1)).await;
+    let server = start_with(Connections::new(Some(agent(&certificates, false)), at_most(1))).await;
     let _held = TcpStream::connect(server.address).await.unwrap();
     let answer = ask(server.address, &nobody(&certificates)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
@@ -234,7 +249,7 @@ async fn one_encrypted_connection_too_many_gets_429() {
 async fn new_certificates_count_without_dropping_a_connection() {
     let certificates = Certificates::make();
     let tls = agent(&certificates, false);
-    let server = start_with(Connections::new(Some(tls.clone()), 0)).await;
+    let server = start_with(Connections::new(Some(tls.clone()), AddressLimit::NONE)).await;
     let options = nobody(&certificates);
     let connector = tokio_rustls::TlsConnector::from(Arc::new(tls::client::config(&options).unwrap()));
     let stream = TcpStream::connect(server.address).await.unwrap();

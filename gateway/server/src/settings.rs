@@ -12,6 +12,7 @@ use control::heartbeats::HeartbeatSettings;
 use http_gateway::AccessSettings;
 use keyring::{IntroductionSettings, RootKeySettings};
 use metrics::NodeFigures;
+use listener::AddressLimit;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::{AgentConfig, Monitor};
 use tls::AgentTls;
@@ -73,8 +74,8 @@ pub struct Settings {
 /// What one address may take of a server.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// HTTP connections at the same time; 0 is no bound but that of all addresses together.
-    pub http_places_max: usize,
+    /// HTTP connections at the same time.
+    pub http: AddressLimit,
     /// How long the TLS handshake of an HTTP connection may take.
     pub https_handshake: Duration,
     pub rpc: wire::Limits,
@@ -83,7 +84,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         let https_handshake = listener::HANDSHAKE_TIMEOUT;
-        Limits { http_places_max: 0, https_handshake, rpc: wire::Limits::SERVER }
+        Limits { http: AddressLimit::default(), https_handshake, rpc: wire::Limits::SERVER }
     }
 }
 

@@ -179,7 +179,7 @@ impl Server {
             router,
             listener::Connections {
                 handshake_timeout: limits.https_handshake,
-                ..listener::Connections::new(settings.tls, limits.http_places_max)
+                ..listener::Connections::new(settings.tls, limits.http)
             },
             stopping,
         ));

@@ -221,7 +221,7 @@ impl NodePart {
                 response_headers: settings.response_headers.clone(),
             });
             let (stop, stopping) = watch::channel(false);
-            let limit = settings.limits.http_max_conns_per_client as usize;
+            let limit = settings.limits.http();
             let connections = listener::Connections {
                 handshake_timeout: settings.limits.https_handshake_timeout.to_std(),
                 ..listener::Connections::new(process.tls.clone(), limit)

@@ -89,7 +89,7 @@ pub(super) fn workers(settings: &AgentSettings) -> usize {
 
 fn limits(limits: &LimitSettings) -> Limits {
     Limits {
-        http_places_max: limits.http_max_conns_per_client as usize,
+        http: limits.http(),
         https_handshake: limits.https_handshake_timeout.to_std(),
         rpc: wire::Limits {
             handshake: limits.rpc_handshake_timeout.to_std(),

@@ -95,6 +95,7 @@ fn limits(limits: &mut LimitSettings, mut section: Section, refused: &mut Refuse
     refused.set(&mut section, "rpc_max_conns_per_client", &mut limits.rpc_max_conns_per_client);
     refused.set(&mut section, "rpc_handshake_timeout", &mut limits.rpc_handshake_timeout);
     refused.set(&mut section, "https_handshake_timeout", &mut limits.https_handshake_timeout);
+    refused.also(value::set_list(&mut section, "http_proxies", &mut limits.http_proxies));
     refused.done(section);
 }
 

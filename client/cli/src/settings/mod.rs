@@ -23,12 +23,14 @@ use anyhow::bail;
 use base::Duration;
 use control::GarbageSettings;
 use keyring::IntroductionSettings;
+use ipnet::IpNet;
 use model::command::LeftoverAges;
+use listener::AddressLimit;
 use model::{Autopilot, SchedulerRules};
 use node::settings::{HostVolume, NameFilter};
+use monitor::LogFileSettings;
 use server::AccessSettings;
 use server::RootKeySettings;
-use monitor::LogFileSettings;
 use server::gossip::Key;
 
 pub(crate) use cluster::JoinSettings;
@@ -128,11 +130,6 @@ pub(crate) struct LogSettings {
     pub level: tracing::Level,
     /// One JSON object a line.
     pub json: bool,
-}
-
-/// Limits per client address.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LimitSettings {
     /// The log is also written to a file.
     pub file: Option<PathBuf>,
     /// Of the file: 0 for no limit.
@@ -157,8 +154,15 @@ impl LogSettings {
     /// 0 means no limit per address; the limit for all addresses still applies.
     pub http_max_conns_per_client: u32,
     /// 0 means no limit.
+}
+
+/// Limits per client address.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LimitSettings {
     pub rpc_max_conns_per_client: u32,
     /// How long a new connection may take for its handshake.
+    /// Addresses and networks for which `http_max_conns_per_client` does not count.
+    pub http_proxies: Vec<IpNet>,
     pub rpc_handshake_timeout: Duration,
     pub https_handshake_timeout: Duration,
 }
@@ -166,6 +170,12 @@ impl LogSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServerSettings {
     pub enabled: bool,
+impl LimitSettings {
+    pub(crate) fn http(&self) -> AddressLimit {
+        AddressLimit { max: self.http_max_conns_per_client as usize, proxies: self.http_proxies.clone() }
+    }
+}
+
     /// Servers to wait for before the cluster is bootstrapped; 0 never bootstraps one.
     pub bootstrap_expect: u32,
     pub join: JoinSettings,
@@ -256,7 +266,8 @@ impl AgentSettings {
             ports: Ports { http: 4646, rpc: 4647, serf: 4648 },
             log: LogSettings { level: tracing::Level::INFO, json: false },
             limits: LimitSettings {
-                http_max_conns_per_client: 0,
+                http_max_conns_per_client: AddressLimit::MAX as u32,
+                http_proxies: AddressLimit::default().proxies,
                 rpc_max_conns_per_client: wire::Limits::SERVER.connections_per_ip as u32,
                 rpc_handshake_timeout: wire::Limits::SERVER.handshake.into(),
                 https_handshake_timeout: listener::HANDSHAKE_TIMEOUT.into(),

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use base::Duration;
+use ipnet::IpNet;
 use jobspec::Diagnostics;
 use jobspec::config::Section;
 use keyring::Enforcement;
@@ -45,6 +46,21 @@ pub(super) fn set_option<T: ConfigValue>(
 ) -> Result<(), Diagnostics> {
     if let Some(Unquoted(value)) = section.take(key)? {
         *field = Some(value);
+    }
+    Ok(())
+}
+
+/// As [`set`], for lists.
+///
+/// # Errors
+/// When one of the values is invalid, with its position.
+pub(super) fn set_list<T: ConfigValue>(
+    section: &mut Section,
+    key: &str,
+    field: &mut Vec<T>,
+) -> Result<(), Diagnostics> {
+    if let Some(values) = section.take::<Vec<Unquoted<T>>>(key)? {
+        *field = values.into_iter().map(|Unquoted(value)| value).collect();
     }
     Ok(())
 }
@@ -97,6 +113,7 @@ config_values! {
     u16, "a whole number up to 65535";
     u32, "a whole number";
     u64, "a whole number";
+    i64, "a whole number, negative ones too";
     String, "text";
     PathBuf, "a path";
     IpAddr, "an IP address";
@@ -113,7 +130,6 @@ impl ConfigValue for bool {
 
 impl ConfigValue for Vec<u16> {
     const EXPECTED: &'static str = "numbers and ranges, like \"0-3,6\"";
-    i64, "a whole number, negative ones too";
 
     fn from_text(text: &str) -> Option<Self> {
         let mut numbers = Vec::new();
@@ -123,6 +139,14 @@ impl ConfigValue for Vec<u16> {
             numbers.extend(first..=last);
         }
         Some(numbers)
+    }
+}
+
+impl ConfigValue for IpNet {
+    const EXPECTED: &'static str = "an address or a network, like \"10.0.0.0/8\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok().or_else(|| Some(IpNet::from(text.parse::<IpAddr>().ok()?)))
     }
 }
 

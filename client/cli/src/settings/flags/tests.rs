@@ -169,6 +169,10 @@ fn errors_show_their_position() {
         ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported yet"),
         ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
         (
+            "limits { http_proxies = [\"nowhere\"] }",
+            "\"http_proxies\": [0]: expected an address or a network",
+        ),
+        (
             "limits { http_max_conns_per_client = -1 }",
             "\"http_max_conns_per_client\": expected a whole number",
         ),
@@ -270,11 +274,15 @@ leave_on_terminate = true
 
 #[test]
 fn limits_per_address_are_read() {
-    let text = "limits {\n  http_max_conns_per_client = 100\n  rpc_max_conns_per_client = 0\n\
+    let limits = read_all(&[], &["-dev"]).unwrap().limits;
+    assert_eq!(limits.http(), listener::AddressLimit::default());
+    let text = "limits {\n  http_max_conns_per_client = 9\n  http_proxies = [\"10.0.0.7\", \"fd00::/8\"]\n  rpc_max_conns_per_client = 0\n\
                 rpc_handshake_timeout = \"2s\"\n}\ntelemetry {\n  prometheus_metrics = false\n}";
     let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
     let limits = &settings.limits;
-    assert_eq!((limits.http_max_conns_per_client, limits.rpc_max_conns_per_client), (100, 0));
+    assert_eq!((limits.http_max_conns_per_client, limits.rpc_max_conns_per_client), (9, 0));
+    let proxies = limits.http_proxies.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(proxies, ["10.0.0.7/32", "fd00::/8"]);
     assert_eq!(limits.rpc_handshake_timeout, Duration::from_secs(2));
     let text = "http_api_response_headers {\n  Access-Control-Allow-Origin = \"*\"\n}";
     let with_headers = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();

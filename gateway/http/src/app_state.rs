@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use api::Consistency;
+use audit::Audit;
 use base::{Index, Time, Uuid};
 use control::{Control, Receipt};
 use history::History;
@@ -40,6 +41,8 @@ pub struct Api {
     pub history: Arc<History>,
     /// What this process logs.
     pub log: Monitor,
+    /// Where requests are recorded, if they are.
+    pub audit: Option<Arc<Audit>>,
     /// Signs introduction tokens.
     pub signer: Arc<Signer>,
     pub introduction: IntroductionSettings,

@@ -9,6 +9,7 @@ use model::{AllocId, Rejection};
 use tokio::task::JoinError;
 use wire::{RemoteError, RemoteErrorKind, RpcError};
 
+use crate::audit_layer::FailureText;
 use crate::cluster_admin::ClusterError;
 use crate::node_rpc::NodeRpcError;
 
@@ -81,7 +82,9 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
+        let why = FailureText(self.text.clone());
         let mut response = (self.status, self.text).into_response();
+        response.extensions_mut().insert(why);
         if self.status == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
         }

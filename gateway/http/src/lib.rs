@@ -12,6 +12,7 @@
 mod access;
 mod answer;
 mod app_state;
+mod audit_layer;
 mod blocking;
 mod cluster_admin;
 mod cors;

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use audit::Audit;
 use control::GarbageSettings;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use http_gateway::AccessSettings;
 use keyring::{IntroductionSettings, RootKeySettings};
-use metrics::NodeFigures;
 use listener::AddressLimit;
+use metrics::NodeFigures;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::{AgentConfig, Monitor};
 use tls::AgentTls;
@@ -58,6 +59,8 @@ pub struct Settings {
     pub config: Arc<dyn AgentConfig>,
     /// What this process logs, for those who follow it.
     pub log: Monitor,
+    /// Where requests are recorded, if they are.
+    pub audit: Option<Arc<Audit>>,
     pub limits: Limits,
     /// What the host looks like may be shown over HTTP.
     pub debug: bool,

@@ -144,6 +144,7 @@ impl Server {
             events: events.clone(),
             history: history.clone(),
             log: settings.log.clone(),
+            audit: settings.audit.clone(),
             signer: signer.clone(),
             introduction: settings.introduction.clone(),
             rpc_stats: rpc_stats.clone(),

@@ -267,6 +267,7 @@ impl Cluster {
             version: "1".to_string(),
             config: Arc::new(serde_json::Map::new()),
             log: self.logs[nth].clone(),
+            audit: None,
             limits: Default::default(),
             debug: false,
             prometheus: true,

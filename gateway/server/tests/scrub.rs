@@ -176,6 +176,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         version: "0.0.0".to_string(),
         config: std::sync::Arc::new(serde_json::Map::new()),
         log: Default::default(),
+        audit: None,
         limits: Default::default(),
         debug: false,
         prometheus: true,

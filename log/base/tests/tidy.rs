@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in docs/architecture.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 33] = [
+const FLOORS: [(&str, u8); 34] = [
     ("base", 0),
     ("msgpack", 0),
     ("filter", 0),
@@ -31,6 +31,7 @@ const FLOORS: [(&str, u8); 33] = [
     ("test-world", 4),
     ("placement", 4),
     ("node", 4),
+    ("audit", 4),
     ("control", 5),
     ("agent-http", 5),
     ("http-gateway", 6),

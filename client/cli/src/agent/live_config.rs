@@ -134,6 +134,11 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "ports": ports;
         "log_level": log.level;
         "log_json": log.json;
+        "log_file": log.file;
+        "log_rotate_bytes": log.rotate_bytes;
+        "log_rotate_duration": log.rotate_duration;
+        "log_rotate_max_files": log.rotate_max_files;
+        "audit": audit;
         "limits": limits;
         "tls": tls;
         "acl": acl;
@@ -187,15 +192,15 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
         "DevMode": settings.dev,
         "LogLevel": settings.log.level.to_string(),
         "LogJson": settings.log.json,
+        "LogFile": settings.log.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default(),
+        "LogRotateBytes": settings.log.rotate_bytes,
+        "LogRotateDuration": settings.log.rotate_duration.to_string(),
+        "LogRotateMaxFiles": settings.log.rotate_max_files,
         "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
         "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect,
             "EncryptKey": settings.server.encrypt.as_ref().map(|_| "<redacted>"),
             "ServerJoin": {"StartJoin": settings.server.join.start_join, "RetryJoin": settings.server.join.retry_join,
                 "RetryInterval": settings.server.join.retry_interval.to_string(),
-        "LogFile": settings.log.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default(),
-        "LogRotateBytes": settings.log.rotate_bytes,
-        "LogRotateDuration": settings.log.rotate_duration.to_string(),
-        "LogRotateMaxFiles": settings.log.rotate_max_files,
                 "RetryMaxAttempts": settings.server.join.retry_max}},
         "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
             "NodePool": settings.client.node_pool, "Meta": settings.client.meta},

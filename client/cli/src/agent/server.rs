@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use api::with_port;
+use audit::Audit;
 use base::Duration;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
@@ -65,6 +66,7 @@ pub(super) fn server_settings(
         version: env!("CARGO_PKG_VERSION").to_string(),
         config: process.config.clone(),
         log: process.log.clone(),
+        audit: opened_audit(settings, home)?,
         limits: limits(&settings.limits),
         debug: settings.enable_debug,
         prometheus: settings.prometheus_metrics,
@@ -79,6 +81,13 @@ fn job_count_max(settings: &AgentSettings) -> i64 {
         0 => i64::MAX,
         most => i64::from(most),
     }
+}
+
+/// # Errors
+/// Entries cannot be written there.
+fn opened_audit(settings: &AgentSettings, home: &Path) -> anyhow::Result<Option<Arc<Audit>>> {
+    let Some(wanted) = settings.audit.settings(home) else { return Ok(None) };
+    Ok(Some(Arc::new(Audit::open(wanted).context("audit.sink")?)))
 }
 
 /// Threads that schedule.

@@ -4,6 +4,7 @@
 mod acl;
 mod agent;
 mod alloc;
+mod audit;
 mod deployment;
 mod eval;
 mod events;
@@ -37,6 +38,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         acl::COMMANDS,
         agent::COMMANDS,
         alloc::COMMANDS,
+        audit::COMMANDS,
         deployment::COMMANDS,
         eval::COMMANDS,
         history::COMMANDS,

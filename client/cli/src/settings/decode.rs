@@ -11,8 +11,8 @@ use server::AccessSettings;
 
 use super::unsupported::Refused;
 use super::{
-    AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, cluster, plugins,
-    scheduler, tls, unsupported,
+    AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, audit, cluster, plugins,
+    scheduler, tls, unsupported, value,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
@@ -55,6 +55,9 @@ pub(super) fn file(
     for section in refused.sections(&mut top, "acl") {
         access(&mut settings.acl, &mut settings.notes, section, refused);
     }
+    for section in refused.sections(&mut top, "audit") {
+        audit::read(&mut settings.audit, section, refused);
+    }
     for section in refused.sections(&mut top, "tls") {
         tls::read(settings, places, section, refused);
     }
@@ -92,10 +95,10 @@ fn addresses(settings: &mut AgentSettings, top: &mut Section, refused: &mut Refu
 
 fn limits(limits: &mut LimitSettings, mut section: Section, refused: &mut Refused) {
     refused.set(&mut section, "http_max_conns_per_client", &mut limits.http_max_conns_per_client);
+    refused.also(value::set_list(&mut section, "http_proxies", &mut limits.http_proxies));
     refused.set(&mut section, "rpc_max_conns_per_client", &mut limits.rpc_max_conns_per_client);
     refused.set(&mut section, "rpc_handshake_timeout", &mut limits.rpc_handshake_timeout);
     refused.set(&mut section, "https_handshake_timeout", &mut limits.https_handshake_timeout);
-    refused.also(value::set_list(&mut section, "http_proxies", &mut limits.http_proxies));
     refused.done(section);
 }
 

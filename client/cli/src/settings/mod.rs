@@ -3,6 +3,7 @@
 //! [`AgentSettings`] is plain data. Keys that this release does not support are rejected with their position, or, if
 //! they would change nothing, listed in [`AgentSettings::notes`]: nothing is ignored silently.
 
+mod audit;
 mod cluster;
 mod decode;
 mod exposures;
@@ -22,17 +23,18 @@ use ::tls::TlsSettings;
 use anyhow::bail;
 use base::Duration;
 use control::GarbageSettings;
-use keyring::IntroductionSettings;
 use ipnet::IpNet;
-use model::command::LeftoverAges;
+use keyring::IntroductionSettings;
 use listener::AddressLimit;
+use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
-use node::settings::{HostVolume, NameFilter};
 use monitor::LogFileSettings;
+use node::settings::{HostVolume, NameFilter};
 use server::AccessSettings;
 use server::RootKeySettings;
 use server::gossip::Key;
 
+pub(crate) use audit::AuditConfig;
 pub(crate) use cluster::JoinSettings;
 pub(crate) use flags::{AGENT_FLAGS, read};
 pub(crate) use unsupported_flags::UNSUPPORTED_FLAGS;
@@ -79,6 +81,7 @@ pub(crate) struct AgentSettings {
     pub advertise: Advertise,
     pub ports: Ports,
     pub log: LogSettings,
+    pub audit: AuditConfig,
     pub limits: LimitSettings,
     pub tls: TlsSettings,
     pub acl: AccessSettings,
@@ -151,31 +154,31 @@ impl LogSettings {
             mode: 0o640,
         })
     }
-    /// 0 means no limit per address; the limit for all addresses still applies.
-    pub http_max_conns_per_client: u32,
-    /// 0 means no limit.
 }
 
 /// Limits per client address.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LimitSettings {
-    pub rpc_max_conns_per_client: u32,
-    /// How long a new connection may take for its handshake.
+    /// 0 means no limit per address; the limit for all addresses still applies.
+    pub http_max_conns_per_client: u32,
     /// Addresses and networks for which `http_max_conns_per_client` does not count.
     pub http_proxies: Vec<IpNet>,
+    /// 0 means no limit.
+    pub rpc_max_conns_per_client: u32,
+    /// How long a new connection may take for its handshake.
     pub rpc_handshake_timeout: Duration,
     pub https_handshake_timeout: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ServerSettings {
-    pub enabled: bool,
 impl LimitSettings {
     pub(crate) fn http(&self) -> AddressLimit {
         AddressLimit { max: self.http_max_conns_per_client as usize, proxies: self.http_proxies.clone() }
     }
 }
 
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServerSettings {
+    pub enabled: bool,
     /// Servers to wait for before the cluster is bootstrapped; 0 never bootstraps one.
     pub bootstrap_expect: u32,
     pub join: JoinSettings,
@@ -264,7 +267,15 @@ impl AgentSettings {
             addresses: Addresses::default(),
             advertise: Advertise::default(),
             ports: Ports { http: 4646, rpc: 4647, serf: 4648 },
-            log: LogSettings { level: tracing::Level::INFO, json: false },
+            log: LogSettings {
+                level: tracing::Level::INFO,
+                json: false,
+                file: None,
+                rotate_bytes: 0,
+                rotate_duration: Duration::from_secs(24 * 60 * 60),
+                rotate_max_files: 0,
+            },
+            audit: AuditConfig::default(),
             limits: LimitSettings {
                 http_max_conns_per_client: AddressLimit::MAX as u32,
                 http_proxies: AddressLimit::default().proxies,

@@ -90,7 +90,7 @@ const CLIENT: [(&str, &str); 32] = [
 ];
 
 /// Keys of Nomad Enterprise: the community edition accepts and ignores them.
-const ENTERPRISE: [&str; 3] = ["audit", "reporting", "sentinel"];
+const ENTERPRISE: [&str; 2] = ["reporting", "sentinel"];
 
 /// Keys of `telemetry` that are accepted and have no effect.
 const TELEMETRY: [&str; 5] = [

@@ -9,6 +9,7 @@ mod resolve;
 mod rights;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
@@ -89,6 +90,19 @@ pub(crate) enum Who {
     Workload(AllocId),
 }
 
+impl Who {
+    /// As the log names who asked.
+    pub(crate) fn caller(&self, address: Option<IpAddr>) -> Caller {
+        let (accessor, name) = match self {
+            Who::Everybody | Who::Anonymous => (String::new(), String::new()),
+            Who::Token { accessor, name } => (accessor.to_string(), name.clone()),
+            Who::Node(node) => (node.to_string(), "node".to_string()),
+            Who::Workload(alloc) => (alloc.to_string(), "workload".to_string()),
+        };
+        Caller { accessor, name, address }
+    }
+}
+
 impl Access {
     fn new(acl: Acl, who: Who) -> Access {
         Access { acl: Arc::new(acl), who, presented: Presented::default() }
@@ -102,14 +116,8 @@ impl Access {
     }
 
     /// As the log names who asked.
-    pub(crate) fn caller(&self, address: Option<std::net::IpAddr>) -> Caller {
-        let (accessor, name) = match &self.who {
-            Who::Everybody | Who::Anonymous => (String::new(), String::new()),
-            Who::Token { accessor, name } => (accessor.to_string(), name.clone()),
-            Who::Node(node) => (node.to_string(), "node".to_string()),
-            Who::Workload(alloc) => (alloc.to_string(), "workload".to_string()),
-        };
-        Caller { accessor, name, address }
+    pub(crate) fn caller(&self, address: Option<IpAddr>) -> Caller {
+        self.who.caller(address)
     }
 
     /// The accessor of its token.

@@ -52,6 +52,7 @@ use tower::util::MapRequestLayer;
 
 use crate::answer;
 use crate::app_state::{Api, AppState};
+use crate::audit_layer;
 use crate::cors;
 use crate::error::Failure;
 use crate::gate::Gate;
@@ -113,6 +114,7 @@ pub fn router(api: Api) -> (Router, Gate) {
         .layer(from_fn(answer::finish))
         .layer(from_fn_with_state(state.clone(), request_stats::measure))
         .layer(from_fn(answer::contain_panics))
+        .layer(from_fn_with_state(state.clone(), audit_layer::record))
         .layer(from_fn_with_state(Arc::new(headers), cors::preflight))
         .with_state(state);
     // Paths are put in shape before anything is routed, so the routes are behind a router without any.

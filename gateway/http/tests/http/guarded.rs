@@ -78,7 +78,11 @@ async fn empty_with(change: impl FnOnce(&mut AgentInfo)) -> Cluster {
         agent.access.enabled = true;
         change(agent);
     };
-    let cluster = Cluster::start_with(enabled).await;
+    with_root_key(Cluster::start_with(enabled).await).await
+}
+
+/// Secrets of tokens can be sealed.
+pub async fn with_root_key(cluster: Cluster) -> Cluster {
     let secret = ServerSecret::new(Uuid::from(7), &SECRET).unwrap();
     cluster.submit(Command::AnnounceServerKey { server: secret.server(), public: secret.public() }).await;
     let keyring = cluster.control.state().keyring.clone();

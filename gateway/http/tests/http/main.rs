@@ -4,6 +4,7 @@ mod access;
 mod acl;
 mod agent;
 mod allocations;
+mod audit;
 mod client;
 mod deployments;
 mod evaluations;

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use audit::Audit;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
@@ -82,7 +83,20 @@ impl Cluster {
         Cluster::over(self.journal.batches(), |_| {}).await
     }
 
+    /// Records requests.
+    pub async fn audited(audit: Audit, change: impl FnOnce(&mut AgentInfo)) -> Cluster {
+        Cluster::whole(Vec::new(), Some(Arc::new(audit)), change).await
+    }
+
     async fn over(log: Vec<EncodedBatch>, change: impl FnOnce(&mut AgentInfo)) -> Cluster {
+        Cluster::whole(log, None, change).await
+    }
+
+    async fn whole(
+        log: Vec<EncodedBatch>,
+        audit: Option<Arc<Audit>>,
+        change: impl FnOnce(&mut AgentInfo),
+    ) -> Cluster {
         let starting = control::prepare(settings());
         let journal = Arc::new(MemoryJournal::with(log, starting.inbox.clone()));
         let control =
@@ -104,6 +118,7 @@ impl Cluster {
             events: events.clone(),
             history: history.clone(),
             log: log.clone(),
+            audit,
             signer: Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap())),
             introduction: IntroductionSettings::default(),
             rpc_stats: Default::default(),

@@ -83,7 +83,11 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         Event::NodeDeregistered(_) => Some("NodeDeregistration"),
         Event::NodeAllocsReported(_) | Event::AllocReported(_) => Some("AllocationUpdated"),
         Event::JobRegistered(_) => Some("JobRegistered"),
-        Event::JobPurged(_) if command == Some(CommandKind::CollectGarbage) => Some("JobBatchDeregistered"),
+        Event::JobPurged(_)
+            if matches!(command, Some(CommandKind::CollectGarbage | CommandKind::CollectDue)) =>
+        {
+            Some("JobBatchDeregistered")
+        }
         Event::JobStopped(_) | Event::JobPurged(_) => Some("JobDeregistered"),
         Event::AllocsStopped(_) if command == Some(CommandKind::DeregisterJob) => Some("JobDeregistered"),
         Event::PlanCommitted(_)

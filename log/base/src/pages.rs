@@ -16,7 +16,8 @@ pub const PAGE_ROWS: usize = FAN;
 type Page<T> = Arc<Vec<T>>;
 type Chunk<T> = Arc<Vec<Page<T>>>;
 
-/// A growing table of rows, addressed by dense number. Rows are never removed, only overwritten.
+/// A growing table of rows, addressed by dense number. Rows are never removed, only overwritten; a page of rows that are
+/// all of no use any more can be replaced by one that all tables share, see [`Blank`].
 pub struct Pages<T> {
     chunks: Vec<Chunk<T>>,
     len: usize,
@@ -73,6 +74,52 @@ impl<T> Pages<T> {
         self.held(number).zip(other.held(number)).is_some_and(|(own, other)| Arc::ptr_eq(own, other))
     }
 
+    /// Every row of the page was given up with [`Pages::blank`].
+    pub fn is_blank(&self, number: usize, blank: &Blank<T>) -> bool {
+        self.held(number).is_some_and(|page| Arc::ptr_eq(page, &blank.page))
+    }
+
+    /// Gives up every row of a page: it takes no room of its own from now on, and its rows read as that of `blank`.
+    ///
+    /// # Panics
+    /// If the page is the last one and not full: rows are still added to it.
+    pub fn blank(&mut self, number: usize, blank: &Blank<T>) {
+        assert!((number + 1) * FAN <= self.len, "only a full page is given up");
+        if self.is_blank(number, blank) {
+            return;
+        }
+        let chunk = &mut self.chunks[number / FAN];
+        Arc::make_mut(chunk)[number % FAN] = blank.page.clone();
+        blank.share_chunk(chunk);
+    }
+
+    /// Appends a page.
+    ///
+    /// # Panics
+    /// If it is empty or too long, or the page before it is not full.
+    pub fn push_page(&mut self, page: Vec<T>) {
+        assert!((1..=FAN).contains(&page.len()), "a page has its number of rows");
+        self.push_shared(Arc::new(page));
+    }
+
+    /// Appends a page of rows that were given up.
+    ///
+    /// # Panics
+    /// If the page before it is not full.
+    pub fn push_blank(&mut self, blank: &Blank<T>) {
+        self.push_shared(blank.page.clone());
+        self.chunks.last_mut().into_iter().for_each(|chunk| blank.share_chunk(chunk));
+    }
+
+    fn push_shared(&mut self, page: Page<T>) {
+        assert!(self.len.is_multiple_of(FAN), "only the last page may be short");
+        if self.len.is_multiple_of(FAN * FAN) {
+            self.chunks.push(Arc::default());
+        }
+        self.len += page.len();
+        Arc::make_mut(self.chunks.last_mut().expect("a chunk was pushed for row 0")).push(page);
+    }
+
     fn held(&self, number: usize) -> Option<&Page<T>> {
         (number < self.pages()).then(|| &self.chunks[number / FAN][number % FAN])
     }
@@ -82,26 +129,37 @@ impl<T> Pages<T> {
     /// # Panics
     /// If a page but the last has not [`PAGE_ROWS`] rows, or the last has more or none.
     pub fn from_pages(pages: impl IntoIterator<Item = Vec<T>>) -> Pages<T> {
-        let mut table = Pages { chunks: Vec::new(), len: 0 };
-        let mut chunk: Vec<Page<T>> = Vec::new();
-        for page in pages {
-            assert!(table.len.is_multiple_of(FAN), "only the last page may be short");
-            assert!((1..=FAN).contains(&page.len()), "a page has its number of rows");
-            table.len += page.len();
-            chunk.push(Arc::new(page));
-            if chunk.len() == FAN {
-                table.chunks.push(Arc::new(std::mem::take(&mut chunk)));
-            }
-        }
-        if !chunk.is_empty() {
-            table.chunks.push(Arc::new(chunk));
-        }
+        let mut table = Pages::default();
+        pages.into_iter().for_each(|page| table.push_page(page));
         table
     }
 
     /// Every row in the order it was pushed.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).flat_map(|page| page.iter())
+    }
+}
+
+/// The page that stands for every page of rows that were given up, so that such pages cost nothing.
+#[derive(Debug)]
+pub struct Blank<T> {
+    page: Page<T>,
+    chunk: Chunk<T>,
+}
+
+impl<T: Clone> Blank<T> {
+    /// `row` is how rows read that were given up.
+    pub fn of(row: T) -> Blank<T> {
+        let page = Arc::new(vec![row; FAN]);
+        Blank { chunk: Arc::new(vec![page.clone(); FAN]), page }
+    }
+}
+
+impl<T> Blank<T> {
+    fn share_chunk(&self, chunk: &mut Chunk<T>) {
+        if chunk.len() == FAN && chunk.iter().all(|page| Arc::ptr_eq(page, &self.page)) {
+            *chunk = self.chunk.clone();
+        }
     }
 }
 
@@ -185,6 +243,29 @@ mod tests {
             whole.push(7);
             assert_eq!((whole.len(), whole[count]), (count + 1, 7));
         }
+    }
+
+    #[test]
+    fn pages_that_were_given_up_are_shared_by_all() {
+        let blank = Blank::of(7);
+        let mut pages: Pages<u32> = (0..140_000).collect();
+        let before = pages.clone();
+        (0..256).chain([300, 300]).for_each(|number| pages.blank(number, &blank));
+        assert!(Arc::ptr_eq(&pages.chunks[0], &blank.chunk), "a whole chunk takes one pointer");
+        assert_eq!((pages[65_535], pages[65_536], pages[300 * 256], pages.len()), (7, 65_536, 7, 140_000));
+        assert!(pages.is_blank(300, &blank) && !pages.is_blank(301, &blank));
+        assert_eq!(before[0], 0);
+
+        let mut again = Pages::default();
+        for number in 0..pages.pages() {
+            match pages.is_blank(number, &blank) {
+                true => again.push_blank(&blank),
+                false => again.push_page(pages.page(number).unwrap().to_vec()),
+            }
+        }
+        assert!(again == pages && Arc::ptr_eq(&again.chunks[0], &blank.chunk));
+        pages.push(1);
+        assert_eq!(pages[140_000], 1);
     }
 
     #[test]

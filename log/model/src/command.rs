@@ -210,6 +210,14 @@ commands! {
         nodes_after: Duration,
     },
     /// Forgets evaluations, allocations and deployments that are over, of jobs that live on too.
+    /// What is due of garbage, as the leader found it: the cost follows from what is named, not from how much there is.
+    36 CollectDue {
+        /// Jobs that have ended, if nothing happened to them for so long.
+        jobs: Vec<JobKey>,
+        jobs_after: Duration,
+        /// Nodes that have been down for so long; none if it is not their turn.
+        nodes_after: Option<Duration>,
+    },
     35 CollectLeftovers {
         /// Only these, if they may go; without them whatever may, some at a time.
         named: Option<Leftovers>,

@@ -87,6 +87,9 @@ pub fn decide(
         Command::CollectGarbage { jobs_after, nodes_after } => {
             gc::collect(state, ctx, *jobs_after, *nodes_after)
         }
+        Command::CollectDue { jobs, jobs_after, nodes_after } => {
+            gc::collect_due(state, ctx, jobs, *jobs_after, *nodes_after)
+        }
         Command::CollectLeftovers { named, ages } => {
             Ok(leftovers::collect(state, ctx.time, named.as_ref(), ages))
         }

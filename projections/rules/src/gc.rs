@@ -1,14 +1,15 @@
 //! Garbage collection: jobs that ended for good with all they owned, what purged jobs left running, and nodes that left.
 
 use base::{Duration, Time};
-use model::event::{AllocsCollected, Event, JobPurged};
-use model::{AllocId, JobType, NodeStatus, Rejection};
+use model::event::{AllocsCollected, EvalsDeleted, Event, JobPurged};
+use model::{AllocId, JobKey, JobType, NodeStatus, Rejection};
 use state::State;
 use state::alloc::Alloc;
 use state::job::JobState;
 use state::node::NodeRow;
 
 use crate::decision::{Context, Decision};
+use crate::leftovers::LEFTOVERS_MAX;
 use crate::node;
 
 /// Most jobs, and most nodes, that one command collects: it bounds the pause. The rest waits for the next command.
@@ -17,36 +18,91 @@ pub const COLLECTED_MAX: usize = 256;
 /// Most allocations of purged jobs that one command collects.
 const ALLOCS_MAX: usize = 4096;
 
-/// Forgets what can be forgotten and has been over for long enough, at most [`COLLECTED_MAX`] jobs and as many nodes.
+/// Forgets what can be forgotten and has been over for long enough, at most [`COLLECTED_MAX`] jobs and as many nodes. It
+/// looks at every job there is.
 pub(crate) fn collect(
     state: &State,
     ctx: &mut Context,
     jobs_after: Duration,
     nodes_after: Duration,
 ) -> Result<Decision, Rejection> {
-    let now = ctx.time;
-    let is_old = |job: &&JobState| last_changed(state, job).plus(jobs_after) <= now;
     let jobs = state.jobs.iter().map(|(_, job)| job);
-    let mut ended: Vec<&JobState> = jobs.filter(|job| is_over(state, job)).filter(is_old).collect();
-    // Jobs are kept in no order that means anything.
-    ended.sort_by(|a, b| a.key.cmp(&b.key));
-    let purged = ended.into_iter().take(COLLECTED_MAX).map(|job| JobPurged { key: job.key.clone() }.into());
-    let mut events: Vec<Event> = purged.collect();
-    let of_purged = state.jobs.purged().flat_map(|job| job.allocs.iter().map(|row| state.allocs.get(*row)));
-    let mut outlived: Vec<AllocId> =
-        of_purged.filter(|alloc| has_ended(state, alloc)).map(|alloc| alloc.id).collect();
-    outlived.sort_unstable();
-    outlived.truncate(ALLOCS_MAX);
-    if !outlived.is_empty() {
-        events.push(AllocsCollected { allocs: outlived }.into());
+    let mut events = purged(state, ctx.time, jobs_after, jobs);
+    events.extend(outlived(state));
+    events.extend(left(state, ctx, nodes_after)?);
+    Ok(Decision::of(events))
+}
+
+/// As [`collect`], for the jobs that the leader found to be due.
+pub(crate) fn collect_due(
+    state: &State,
+    ctx: &mut Context,
+    jobs: &[JobKey],
+    jobs_after: Duration,
+    nodes_after: Option<Duration>,
+) -> Result<Decision, Rejection> {
+    let jobs = jobs.iter().filter_map(|key| state.jobs.lookup(key));
+    let mut events = purged(state, ctx.time, jobs_after, jobs);
+    events.extend(outlived(state));
+    if let Some(after) = nodes_after {
+        events.extend(left(state, ctx, after)?);
     }
+    Ok(Decision::of(events))
+}
+
+/// When the job may be forgotten; `None` while it is not over.
+pub fn due(state: &State, job: &JobState, after: Duration) -> Option<Time> {
+    is_over(state, job).then(|| last_changed(state, job).plus(after))
+}
+
+/// Forgets those jobs that may be forgotten, with all that they own. One with more evaluations than one command forgets
+/// loses some of them first.
+fn purged<'a>(
+    state: &State,
+    now: Time,
+    after: Duration,
+    jobs: impl Iterator<Item = &'a JobState>,
+) -> Vec<Event> {
+    let mut over: Vec<&JobState> =
+        jobs.filter(|job| due(state, job, after).is_some_and(|due| due <= now)).collect();
+    // Jobs are kept in no order that means anything.
+    over.sort_by(|a, b| a.key.cmp(&b.key));
+    over.dedup_by(|a, b| a.key == b.key);
+    let (mut evals, mut keys) = (Vec::new(), Vec::new());
+    for job in over.into_iter().take(COLLECTED_MAX) {
+        let room = LEFTOVERS_MAX - evals.len();
+        let own = job.evals.iter().take(room).map(|row| state.evals.get(*row).id());
+        evals.extend(own);
+        if job.evals.len() > room {
+            break;
+        }
+        keys.push(job.key.clone());
+    }
+    let deleted = (!evals.is_empty()).then(|| EvalsDeleted { evals }.into());
+    deleted.into_iter().chain(keys.into_iter().map(|key| JobPurged { key }.into())).collect()
+}
+
+/// What purged jobs left running, once it has ended.
+fn outlived(state: &State) -> Option<Event> {
+    let of_purged = state.jobs.purged().flat_map(|job| job.allocs.iter().map(|row| state.allocs.get(*row)));
+    let mut allocs: Vec<AllocId> =
+        of_purged.filter(|alloc| has_ended(state, alloc)).map(|alloc| alloc.id).collect();
+    allocs.sort_unstable();
+    allocs.truncate(ALLOCS_MAX);
+    (!allocs.is_empty()).then(|| AllocsCollected { allocs }.into())
+}
+
+/// Nodes that have been down for so long and hold nothing.
+fn left(state: &State, ctx: &mut Context, after: Duration) -> Result<Vec<Event>, Rejection> {
+    let now = ctx.time;
     let down_since = |row: &NodeRow| state.nodes.cold(*row).status_updated;
     let left = state.nodes.rows().filter(|row| has_left(state, *row));
-    let left = left.filter(|row| down_since(row).plus(nodes_after) <= now).take(COLLECTED_MAX);
+    let left = left.filter(|row| down_since(row).plus(after) <= now).take(COLLECTED_MAX);
+    let mut events = Vec::new();
     for row in left {
         events.extend(node::decide::deregister(state, ctx, state.nodes.cold(row).id)?.events);
     }
-    Ok(Decision::of(events))
+    Ok(events)
 }
 
 /// It was stopped or has ended by itself, nothing of it runs or waits, and no version of it has a tag.

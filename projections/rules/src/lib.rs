@@ -28,5 +28,5 @@ mod volume;
 
 pub use decide::decide;
 pub use decision::{Context, Decision, repeated};
-pub use gc::COLLECTED_MAX;
+pub use gc::{COLLECTED_MAX, due as job_due};
 pub use job::decide::{JOB_COUNT_MAX, check_counts};

@@ -3,6 +3,7 @@
 mod acl;
 mod deployments;
 mod families;
+mod forgetting;
 mod leftovers;
 mod namespaces;
 mod node_life;

@@ -261,7 +261,7 @@ fn what_ended_long_ago_is_forgotten() {
     };
     assert_eq!(collected(&mut story), Vec::<&str>::new());
     story.now = story.now.plus(hours(5));
-    assert_eq!(collected(&mut story), ["JobPurged"]);
+    assert_eq!(collected(&mut story), ["EvalsDeleted", "JobPurged"]);
     story.now = story.now.plus(hours(20));
     assert_eq!(collected(&mut story), ["NodeDeregistered"]);
     story.check_replay();

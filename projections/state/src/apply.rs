@@ -112,6 +112,7 @@ impl State {
         (self.index, self.time) = (at.index, at.time);
         self.check_tables();
         self.settle_digest();
+        self.release_forgotten(self.forgotten_by(delta));
     }
 
     /// What every batch leaves behind, as far as it can be checked without a look at the rows.

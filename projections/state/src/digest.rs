@@ -28,10 +28,10 @@ impl State {
     pub fn recomputed_digest(&self) -> Digest {
         Digest {
             nodes: self.nodes.recomputed_digest(),
-            jobs: self.jobs.rows.recomputed(job::hash::row(&self.evals)),
-            evals: self.evals.rows.recomputed(eval::hash::row),
-            allocs: self.allocs.rows.recomputed(alloc::hash::row),
-            deployments: self.deployments.rows.recomputed(deployment::hash::row),
+            jobs: self.jobs.rows.recomputed_held(job::hash::row(&self.evals)),
+            evals: self.evals.rows.recomputed_held(eval::hash::row),
+            allocs: self.allocs.rows.recomputed_held(alloc::hash::row),
+            deployments: self.deployments.rows.recomputed_held(deployment::hash::row),
             requests: self.requests.recomputed_digest(),
             cluster: self.cluster_digest(self.volumes.recomputed()),
         }

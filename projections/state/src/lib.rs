@@ -15,6 +15,7 @@ pub mod deployment;
 mod digest;
 mod domain;
 pub mod eval;
+mod forgotten;
 mod fork;
 pub mod image;
 pub mod job;

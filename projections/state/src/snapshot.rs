@@ -5,6 +5,7 @@ use crate::acl::Acl;
 use crate::alloc::Allocs;
 use crate::deployment::Deployments;
 use crate::eval::Evals;
+use crate::forgotten::Forgotten;
 use crate::job::Jobs;
 use crate::keyring::Keyring;
 use crate::namespace::Namespaces;
@@ -37,6 +38,7 @@ pub struct State {
     /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,
     pub(crate) requests: Requests,
+    pub(crate) forgotten: Forgotten,
     pub tables: TableIndexes,
 }
 

@@ -53,6 +53,7 @@ impl Lane {
             | Command::SetJobStability { .. }
             | Command::DispatchJob(_)
             | Command::CollectGarbage { .. }
+            | Command::CollectDue { .. }
             | Command::CollectLeftovers { .. }
             | Command::ScaleJob(_)
             | Command::TagJobVersion { .. }

@@ -96,6 +96,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::DeleteNamespace { .. }
         | Command::DeleteEvals { .. }
         | Command::CollectGarbage { .. }
+        | Command::CollectDue { .. }
         | Command::CollectLeftovers { .. }
         | Command::UpsertAclPolicy(_)
         | Command::DeleteAclPolicy { .. }

@@ -230,8 +230,11 @@ impl State {
         let jobs: BTreeSet<JobRow> = rows.iter().map(|row| self.allocs.get(*row).job).collect();
         rows.into_iter().for_each(|row| self.forget_alloc(at, row, delta));
         for job in jobs {
-            let kept = &mut self.jobs.get_mut(job).allocs;
-            Arc::make_mut(kept).retain(|row| !self.allocs.get(*row).gone);
+            let owner = self.jobs.get_mut(job);
+            Arc::make_mut(&mut owner.allocs).retain(|row| !self.allocs.get(*row).gone);
+            if owner.purged && owner.allocs.is_empty() {
+                Arc::make_mut(&mut self.jobs.outlived).remove(&job);
+            }
         }
     }
 

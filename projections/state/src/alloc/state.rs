@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
 use model::document::AllocationMetric;
-use model::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, Given, NodeId, Report, Template};
+use model::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, Given, JobType, NodeId, Report, Template};
 
 use crate::LazyDoc;
 use crate::job::JobVersion;
 use crate::moment::Moment;
 use crate::node::Amount;
 use crate::row::{AllocRow, JobRow, NodeRow};
-use crate::rows::Rows;
+use crate::rows::{Rows, releases};
 
 /// A client status the servers concluded, and when: the compatible part of an allocation's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +174,58 @@ impl Alloc {
     }
 }
 
+releases!(Alloc, Alloc::released());
+
+impl Alloc {
+    /// How an allocation reads that was forgotten and released.
+    fn released() -> Alloc {
+        let version = JobVersion {
+            version: 0,
+            stop: true,
+            job: LazyDoc::default(),
+            kind: JobType::Service,
+            job_created: Index::ZERO,
+            registered: Index::ZERO,
+            submitted: Time::ZERO,
+            submission: None,
+        };
+        Alloc {
+            id: AllocId::default(),
+            job: JobRow(0),
+            node: NodeRow(0),
+            node_id: NodeId::default(),
+            version: Arc::new(version),
+            group: "".into(),
+            name_index: 0,
+            eval: EvalId::default(),
+            desired: Desired::Stop,
+            desired_description: "".into(),
+            client: ClientStatus::Complete,
+            client_description: "".into(),
+            transition: Transition::default(),
+            template: LazyDoc::default(),
+            metrics: LazyDoc::default(),
+            ports: Arc::default(),
+            given: LazyDoc::default(),
+            states: Arc::default(),
+            previous: None,
+            next: None,
+            follow_up: None,
+            preempted: Arc::default(),
+            preempted_by: None,
+            deployment: None,
+            health: Health::default(),
+            report: LazyDoc::default(),
+            gone: true,
+            created: Index::ZERO,
+            modified: Index::ZERO,
+            alloc_modified: Index::ZERO,
+            create_time: Time::ZERO,
+            modify_time: Time::ZERO,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocs {
     pub(crate) by_id: IdMap<AllocId>,
@@ -211,6 +263,6 @@ impl Allocs {
     }
 
     pub(super) fn get_mut(&mut self, row: AllocRow) -> &mut Alloc {
-        Arc::make_mut(self.rows.get_mut(row.0).expect("the allocation's row was given out"))
+        Arc::make_mut(self.rows.held_mut(row.0))
     }
 }

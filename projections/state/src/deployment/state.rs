@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::JobVersion;
 use crate::row::{DeploymentRow, JobRow};
-use crate::rows::Rows;
+use crate::rows::{Rows, releases};
 
 /// The progress of one group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,6 +104,33 @@ pub(super) fn promotes_itself<'a>(goals: impl Iterator<Item = &'a DeploymentGoal
     canaries.peek().is_some() && canaries.all(|goal| goal.auto_promote)
 }
 
+releases!(Deployment, Deployment::released());
+
+impl Deployment {
+    /// How a deployment reads that was forgotten and released.
+    fn released() -> Deployment {
+        Deployment {
+            id: DeploymentId::default(),
+            job: JobRow(0),
+            version: 0,
+            job_created: Index::ZERO,
+            registered: Index::ZERO,
+            job_modified: Index::ZERO,
+            priority: 0,
+            is_multiregion: false,
+            status: DeploymentStatus::Cancelled,
+            description: String::new(),
+            groups: BTreeMap::new(),
+            progressed: Index::ZERO,
+            gone: true,
+            created: Index::ZERO,
+            modified: Index::ZERO,
+            create_time: Time::ZERO,
+            modify_time: Time::ZERO,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Deployments {
     pub(crate) by_id: IdMap<DeploymentId>,
@@ -141,6 +168,6 @@ impl Deployments {
     }
 
     pub(super) fn get_mut(&mut self, row: DeploymentRow) -> &mut Deployment {
-        Arc::make_mut(self.rows.get_mut(row.0).expect("the deployment's row was given out"))
+        Arc::make_mut(self.rows.held_mut(row.0))
     }
 }

@@ -1,5 +1,6 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, EvalsDeleted, PlanCommitted};
@@ -31,7 +32,7 @@ impl Evals {
     }
 
     fn get_mut(&mut self, row: EvalRow) -> &mut Eval {
-        Arc::make_mut(self.rows.get_mut(row.0).expect("the evaluation's row was given out"))
+        Arc::make_mut(self.rows.held_mut(row.0))
     }
 }
 
@@ -95,15 +96,20 @@ impl State {
     }
 
     pub(crate) fn evals_deleted(&mut self, at: Moment, event: &EvalsDeleted, delta: &mut Delta) {
+        let mut jobs = BTreeSet::new();
         for id in &event.evals {
             let row = self.evals.known(*id);
             self.evals.by_id.remove(id);
             let eval = self.evals.get_mut(row);
             assert!(eval.status.is_terminal(), "what is not over is not forgotten");
             (eval.gone, eval.modified) = (true, at.index);
-            let job = self.jobs.get_mut(eval.job);
-            Arc::make_mut(&mut job.evals).retain(|kept| *kept != row);
+            jobs.insert(eval.job);
             delta.evals.push(row);
+        }
+        // Once for each job: it may have as many as are deleted.
+        for job in jobs {
+            let evals = Arc::make_mut(&mut self.jobs.get_mut(job).evals);
+            evals.retain(|row| !self.evals.get(*row).gone);
         }
     }
 

@@ -3,11 +3,11 @@ use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
 use model::event::{EvalOutcome, NewEval};
-use model::{Doc, EvalId, EvalStatus, Trigger};
+use model::{Doc, EvalId, EvalStatus, JobKey, JobType, Trigger};
 
 use crate::alloc::reschedule::WINDOW;
 use crate::row::{EvalRow, JobRow};
-use crate::rows::Rows;
+use crate::rows::{Rows, releases};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Eval {
@@ -40,6 +40,43 @@ impl Eval {
         let made_for_it = matches!(trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
         let covers = until != Time::ZERO && until <= due && due.since(until) < WINDOW;
         self.status == EvalStatus::Pending && made_for_it && covers
+    }
+}
+
+releases!(Eval, Eval::released());
+
+impl Eval {
+    /// How an evaluation reads that was deleted and released.
+    fn released() -> Eval {
+        let facts = NewEval {
+            id: EvalId::default(),
+            key: JobKey::new("", ""),
+            kind: JobType::Service,
+            priority: 0,
+            trigger: Trigger::JobRegister,
+            status: EvalStatus::Complete,
+            description: String::new(),
+            node: None,
+            job_modify: Index::ZERO,
+            node_modify: Index::ZERO,
+            previous: None,
+            wait_until: Time::ZERO,
+            outcome: EvalOutcome::default(),
+        };
+        Eval {
+            facts: Arc::new(facts),
+            job: JobRow(0),
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome: EvalOutcome::default(),
+            desired: Doc::default(),
+            acked: true,
+            gone: true,
+            created: Index::ZERO,
+            modified: Index::ZERO,
+            create_time: Time::ZERO,
+            modify_time: Time::ZERO,
+        }
     }
 }
 

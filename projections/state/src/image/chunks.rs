@@ -6,7 +6,9 @@ use model::{Chunk, Image};
 
 use super::columns::Fault;
 use super::contents::Contents;
+use super::released::Released;
 use super::{ImageError, Table};
+use crate::rows::BlankPages;
 
 /// Threads that take chunks apart, if the machine has so many.
 const THREADS_MAX: usize = 8;
@@ -31,7 +33,8 @@ impl<'a> Chunks<'a> {
         Ok(Chunks { contents, rest })
     }
 
-    /// Takes apart the chunks of a table, several at once. `decode` gets a chunk's number, its bytes and its rows.
+    /// Takes apart the chunks of a table, several at once. `decode` gets the number of a chunk's page, its bytes and the
+    /// rows of the page.
     pub fn read<T: Send>(
         &self,
         table: Table,
@@ -39,13 +42,41 @@ impl<'a> Chunks<'a> {
     ) -> Result<Vec<T>, ImageError> {
         let before = Table::ALL[..table as usize].iter().map(|table| self.contents.chunks(*table)).sum();
         let own = &self.rest[before..][..self.contents.chunks(table)];
+        let pages: Vec<usize> = self.contents.pages(table).collect();
         let decoded = in_parallel(own.len(), |chunk| {
             let bytes = own[chunk].bytes.as_ref().ok_or("its bytes are missing")?;
-            decode(chunk, bytes, self.contents.rows_in(table, chunk))
+            decode(pages[chunk], bytes, self.contents.rows_in(table, pages[chunk]))
         });
         let named =
             |(chunk, decoded): (usize, Result<T, Fault>)| decoded.map_err(|why| table.damaged(chunk, why));
         decoded.into_iter().enumerate().map(named).collect()
+    }
+}
+
+impl Chunks<'_> {
+    /// [`Chunks::read`] for a table whose rows can be released: `decode` gets what was released of the page, and the bytes
+    /// of what is held.
+    pub fn read_held<T: Send>(
+        &self,
+        table: Table,
+        decode: impl Fn(usize, &Released, &Bytes) -> Result<T, Fault> + Sync,
+    ) -> Result<Vec<T>, ImageError> {
+        self.read(table, |page, bytes, len| {
+            let (released, held) = Released::read(self.contents.format, bytes, len)?;
+            decode(page, &released, &held)
+        })
+    }
+
+    /// What was read of a table's pages by their numbers: `None` for those that are blank.
+    pub fn by_page<T>(&self, table: Table, read: Vec<T>) -> Vec<Option<T>> {
+        let mut pages: Vec<Option<T>> = Vec::new();
+        pages.resize_with(self.contents.all_pages(table), || None);
+        self.contents.pages(table).zip(read).for_each(|(page, read)| pages[page] = Some(read));
+        pages
+    }
+
+    pub fn blank(&self, table: Table) -> BlankPages {
+        self.contents.blank(table).cloned().unwrap_or_default()
     }
 }
 

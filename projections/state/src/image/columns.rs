@@ -10,7 +10,7 @@ pub(super) type Fault = &'static str;
 
 pub(super) const SHORT: Fault = "it ends within a column";
 const NUMBER: Fault = "a state has a number that this server does not know";
-const REFERENCE: Fault = "a reference leads nowhere";
+pub(super) const REFERENCE: Fault = "a reference leads nowhere";
 
 #[derive(Default)]
 pub(super) struct Writer(pub Vec<u8>);

@@ -2,26 +2,36 @@ use base::pages::PAGE_ROWS;
 use base::{Index, Time, Uuid};
 use model::Digest;
 
+use super::columns::{Column, Fault, Reader, Writer};
 use super::{ImageError, Table};
+use crate::rows::BlankPages;
 use crate::{State, TableIndexes};
 
 const MAGIC: &[u8; 8] = b"SOJSTATE";
 
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
-const FORMAT: u16 = 2;
+const FORMAT: u16 = 3;
+
+/// The format before, in which every row of every page was stored.
+pub(super) const WITHOUT_RELEASES: u16 = 2;
 
 const DIGEST: usize = 88;
 const ROWS: usize = DIGEST + Digest::LEN;
-const LEN: usize = ROWS + 4 * Table::ALL.len();
+const BLANK: usize = ROWS + 4 * Table::ALL.len();
+
+/// The tables whose rows can be released, in the order of their blank pages.
+const RELEASING: [Table; 4] = [Table::Jobs, Table::Evals, Table::Allocs, Table::Deployments];
 
 /// The first chunk: what the others are, and what belongs to no table.
 pub(super) struct Contents {
+    pub format: u16,
     pub index: Index,
     pub time: Time,
     pub cluster: Uuid,
     pub tables: TableIndexes,
     pub digest: Digest,
     pub rows: [u32; Table::ALL.len()],
+    blank: [BlankPages; RELEASING.len()],
 }
 
 impl Contents {
@@ -40,12 +50,19 @@ impl Contents {
             Table::Volumes => state.volumes.len(),
         };
         Contents {
+            format: FORMAT,
             index: state.index,
             time: state.time,
             cluster: state.cluster,
             tables: state.tables,
             digest: state.digest(),
             rows: Table::ALL.map(|table| rows(table) as u32),
+            blank: [
+                state.jobs.rows.blank_pages(),
+                state.evals.rows.blank_pages(),
+                state.allocs.rows.blank_pages(),
+                state.deployments.rows.blank_pages(),
+            ],
         }
     }
 
@@ -53,23 +70,40 @@ impl Contents {
         self.rows[table as usize] as usize
     }
 
-    pub fn chunks(&self, table: Table) -> usize {
+    /// The pages of a table that have no chunk. Old versions of jobs stand by the pages of their jobs.
+    pub fn blank(&self, table: Table) -> Option<&BlankPages> {
+        let releasing = if table == Table::OldVersions { Table::Jobs } else { table };
+        RELEASING.iter().position(|known| *known == releasing).map(|at| &self.blank[at])
+    }
+
+    /// All pages of a table, blank ones included.
+    pub fn all_pages(&self, table: Table) -> usize {
         match table {
             Table::Blocked | Table::Volumes => self.rows(table).min(1),
             _ => self.rows(table).div_ceil(PAGE_ROWS),
         }
     }
 
-    /// Rows in one chunk of a table.
-    pub fn rows_in(&self, table: Table, chunk: usize) -> usize {
+    /// The pages of a table that have a chunk, in the order of the chunks.
+    pub fn pages(&self, table: Table) -> impl Iterator<Item = usize> {
+        let is_blank = move |page| self.blank(table).is_some_and(|blank| blank.contains(page));
+        (0..self.all_pages(table)).filter(move |page| !is_blank(*page))
+    }
+
+    pub fn chunks(&self, table: Table) -> usize {
+        self.all_pages(table) - self.blank(table).map_or(0, BlankPages::len)
+    }
+
+    /// Rows in one page of a table.
+    pub fn rows_in(&self, table: Table, page: usize) -> usize {
         match table {
             Table::Blocked | Table::Volumes => self.rows(table),
-            _ => PAGE_ROWS.min(self.rows(table) - chunk * PAGE_ROWS),
+            _ => PAGE_ROWS.min(self.rows(table) - page * PAGE_ROWS),
         }
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(LEN);
+        let mut bytes = Vec::with_capacity(BLANK + 64);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&FORMAT.to_le_bytes());
         bytes.extend_from_slice(&[0; 6]);
@@ -82,7 +116,14 @@ impl Contents {
         }
         bytes.extend_from_slice(&self.digest.to_bytes());
         self.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
-        bytes
+        let mut to = Writer(bytes);
+        for BlankPages { pages, sum } in &self.blank {
+            to.counts(std::iter::once(pages.len()));
+            to.u32s(pages.iter().map(|range| range.start));
+            to.u32s(pages.iter().map(|range| range.end));
+            to.u64s(std::iter::once(*sum));
+        }
+        to.0
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Contents, ImageError> {
@@ -90,14 +131,21 @@ impl Contents {
             return Err(ImageError::NoImage);
         }
         let format = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if format != FORMAT {
+        if !matches!(format, WITHOUT_RELEASES | FORMAT) {
             return Err(ImageError::UnknownFormat(format));
         }
-        let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| ImageError::NoImage)?;
+        let (bytes, rest) = bytes.split_first_chunk::<BLANK>().ok_or(ImageError::NoImage)?;
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"));
         let count =
             |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes were sliced"));
+        let rows = std::array::from_fn(|table| count(ROWS + 4 * table));
+        let blank = match format {
+            WITHOUT_RELEASES if rest.is_empty() => Default::default(),
+            WITHOUT_RELEASES => return Err(ImageError::NoImage),
+            _ => decode_blank(rest, &rows).map_err(|_| ImageError::NoImage)?,
+        };
         Ok(Contents {
+            format,
             index: Index(word(16)),
             time: Time(word(24) as i64),
             cluster: Uuid(bytes[32..48].try_into().expect("16 bytes were sliced")),
@@ -109,7 +157,30 @@ impl Contents {
                 deployments: Index(word(80)),
             },
             digest: Digest::from_bytes(bytes[DIGEST..ROWS].try_into().expect("a digest's bytes were sliced")),
-            rows: std::array::from_fn(|table| count(ROWS + 4 * table)),
+            rows,
+            blank,
         })
     }
+}
+
+fn decode_blank(
+    bytes: &[u8],
+    rows: &[u32; Table::ALL.len()],
+) -> Result<[BlankPages; RELEASING.len()], Fault> {
+    let mut from = Reader(bytes);
+    let mut all: [BlankPages; RELEASING.len()] = Default::default();
+    for (blank, table) in all.iter_mut().zip(RELEASING) {
+        let len = from.count()?;
+        let (starts, ends): (Column<'_, 4>, Column<'_, 4>) = (from.column(len)?, from.column(len)?);
+        blank.pages = (0..len).map(|at| starts.u32(at)..ends.u32(at)).collect();
+        blank.sum = from.column::<8>(1)?.u64(0);
+        let is_ordered = blank.pages.is_sorted_by(|a, b| a.end < b.start);
+        let full = rows[table as usize] / PAGE_ROWS as u32;
+        let is_within = blank.pages.iter().all(|range| range.start < range.end && range.end <= full);
+        if !is_ordered || !is_within {
+            return Err("what was released are no pages of the table");
+        }
+    }
+    from.end()?;
+    Ok(all)
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use model::event::{EvalOutcome, NewEval};
 use model::{DeploymentId, Doc, EvalId, EvalStatus, JobKey, JobType, NodeId, Trigger};
 
-use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_hash};
+use super::columns::{Column, Dictionary, Fault, REFERENCE, Reader, Writer, at, state, text_hash};
+use super::sparse::Sparse;
 use crate::eval::Eval;
 use crate::job::JobState;
 use crate::row::{EvalRow, JobRow};
@@ -70,7 +71,7 @@ fn encode_outcomes<'a>(
 }
 
 /// The evaluations of one chunk; their keys are those of their jobs.
-pub(super) fn decode(bytes: &[u8], len: usize, jobs: &[JobState]) -> Result<Vec<Arc<Eval>>, Fault> {
+pub(super) fn decode(bytes: &[u8], len: usize, jobs: &Sparse<JobState>) -> Result<Vec<Arc<Eval>>, Fault> {
     let mut from = Reader(bytes);
     let columns = Columns::read(&mut from, len)?;
     let first = Outcomes::read(&mut from, len)?;
@@ -81,7 +82,7 @@ pub(super) fn decode(bytes: &[u8], len: usize, jobs: &[JobState]) -> Result<Vec<
     from.end()?;
     let (mut first, mut now) = (first.cursor(&texts), now.cursor(&texts));
     let row = |row: usize| {
-        let key = &at(jobs, columns.jobs.u32(row))?.key;
+        let key = &jobs.get(columns.jobs.u32(row)).ok_or(REFERENCE)?.key;
         let facts = Arc::new(columns.facts(row, key, first(row)?, &texts)?);
         Ok(Arc::new(Eval {
             desired: Doc(desired[row].to_vec()),

@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use base::pages::Pages;
@@ -6,8 +6,9 @@ use model::{Chunk, ChunkId, Image};
 
 use super::contents::Contents;
 use super::versions::{self, Used};
-use super::{Table, allocs, deployments, evals, jobs, nodes, requests, settings, volumes};
+use super::{Table, allocs, deployments, evals, jobs, nodes, released, requests, settings, volumes};
 use crate::State;
+use crate::rows::{Release, Rows};
 
 /// Makes images, each with the bytes of only those chunks that the one before does not have.
 ///
@@ -22,12 +23,12 @@ pub struct Imager {
 struct Last {
     state: State,
     contents: Option<ChunkId>,
-    /// Of each table's chunks, by the number of the table.
-    ids: Vec<Vec<ChunkId>>,
+    /// Of each table's chunks, by the number of the table and of the page.
+    ids: Vec<BTreeMap<usize, ChunkId>>,
     /// For each page of allocations the versions they run.
-    used: Vec<Vec<Used>>,
+    used: BTreeMap<usize, Vec<Used>>,
     /// For each page of jobs their old versions.
-    old: Vec<Vec<Used>>,
+    old: BTreeMap<usize, Vec<Used>>,
 }
 
 impl Imager {
@@ -62,13 +63,13 @@ struct Making<'a> {
     /// All chunks of the image before.
     known: HashSet<ChunkId>,
     chunks: Vec<Chunk>,
-    ids: Vec<Vec<ChunkId>>,
+    ids: Vec<BTreeMap<usize, ChunkId>>,
 }
 
 impl<'a> Making<'a> {
     fn after(last: &'a Last) -> Making<'a> {
-        let known = last.ids.iter().flatten().chain(&last.contents).copied().collect();
-        Making { last, known, chunks: Vec::new(), ids: vec![Vec::new(); Table::ALL.len()] }
+        let known = last.ids.iter().flat_map(BTreeMap::values).chain(&last.contents).copied().collect();
+        Making { last, known, chunks: Vec::new(), ids: vec![BTreeMap::new(); Table::ALL.len()] }
     }
 
     fn nodes(&mut self, state: &State) {
@@ -78,46 +79,54 @@ impl<'a> Making<'a> {
             hot.shares_page(before.hot.pages(), number) && cold.shares_page(before.cold.pages(), number)
         };
         let encode = |number: usize| nodes::encode(rows(hot, number), rows(cold, number));
-        self.table(Table::Nodes, hot.pages(), is_same, encode);
+        self.table(Table::Nodes, 0..hot.pages(), is_same, encode);
         self.pages(Table::Classes, now.classes.pages(), before.classes.pages(), nodes::encode_classes);
     }
 
     fn jobs(&mut self, state: &State) {
-        self.pages(Table::Jobs, state.jobs.rows.pages(), self.last.state.jobs.rows.pages(), jobs::encode);
+        self.held_pages(Table::Jobs, &state.jobs.rows, &self.last.state.jobs.rows, jobs::encode);
     }
 
     fn evals(&mut self, state: &State) {
         let (now, before) = (&state.evals, &self.last.state.evals);
-        self.pages(Table::Evals, now.rows.pages(), before.rows.pages(), evals::encode);
+        self.held_pages(Table::Evals, &now.rows, &before.rows, evals::encode);
         let is_same = |_| Arc::ptr_eq(&now.blocked, &before.blocked);
         let encode = |_| evals::encode_blocked(&now.blocked);
-        self.table(Table::Blocked, now.blocked.len().min(1), is_same, encode);
+        self.table(Table::Blocked, 0..now.blocked.len().min(1), is_same, encode);
     }
 
-    fn allocs(&mut self, state: &State) -> Vec<Vec<Used>> {
-        let (now, before) = (state.allocs.rows.pages(), self.last.state.allocs.rows.pages());
+    fn allocs(&mut self, state: &State) -> BTreeMap<usize, Vec<Used>> {
+        let (now, before) = (&state.allocs.rows, &self.last.state.allocs.rows);
+        let blank = now.blank_pages();
         let mut used = self.last.used.clone();
-        used.resize_with(now.pages(), Vec::new);
-        let is_same = |number: usize| now.shares_page(before, number);
+        used.retain(|page, _| !blank.contains(*page));
+        let is_same = |number: usize| now.pages().shares_page(before.pages(), number);
         let encode = |number: usize| {
-            let bytes;
-            (bytes, used[number]) = allocs::encode(rows(now, number));
-            bytes
+            released::encode(now, number, |rows| {
+                let (bytes, of_page) = allocs::encode(rows);
+                used.insert(number, of_page);
+                bytes
+            })
         };
-        self.table(Table::Allocs, now.pages(), is_same, encode);
+        let pages = (0..now.pages().pages()).filter(|page| !blank.contains(*page));
+        self.table(Table::Allocs, pages, is_same, encode);
         used
     }
 
-    fn old_versions(&mut self, state: &State, used: &[Vec<Used>]) -> Vec<Vec<Used>> {
-        let old = versions::old(&state.jobs, used.iter().flatten());
+    fn old_versions(
+        &mut self,
+        state: &State,
+        used: &BTreeMap<usize, Vec<Used>>,
+    ) -> BTreeMap<usize, Vec<Used>> {
+        let old = versions::old(&state.jobs, used.values().flatten());
         let before = &self.last.old;
         let is_same = |number: usize| {
-            before.get(number).is_some_and(|before| {
-                let pairs = before.iter().zip(&old[number]);
-                before.len() == old[number].len() && pairs.clone().all(|(a, b)| Arc::ptr_eq(&a.1, &b.1))
-            })
+            let (before, now) = (of_page(before, number), of_page(&old, number));
+            before.len() == now.len() && before.iter().zip(now).all(|(a, b)| Arc::ptr_eq(&a.1, &b.1))
         };
-        self.table(Table::OldVersions, old.len(), is_same, |number| jobs::encode_old(&old[number]));
+        let blank = state.jobs.rows.blank_pages();
+        let pages = (0..state.jobs.rows.pages().pages()).filter(|page| !blank.contains(*page));
+        self.table(Table::OldVersions, pages, is_same, |number| jobs::encode_old(of_page(&old, number)));
         old
     }
 
@@ -138,18 +147,18 @@ impl<'a> Making<'a> {
                 && state.acl.is_same(&before.acl)
                 && state.volumes.changed == before.volumes.changed
         };
-        self.table(Table::Settings, 1, is_same, |_| settings::encode(state));
+        self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }
 
     fn deployments(&mut self, state: &State) {
-        let (now, before) = (state.deployments.rows.pages(), self.last.state.deployments.rows.pages());
-        self.pages(Table::Deployments, now, before, deployments::encode);
+        let (now, before) = (&state.deployments.rows, &self.last.state.deployments.rows);
+        self.held_pages(Table::Deployments, now, before, deployments::encode);
     }
 
     fn volumes(&mut self, state: &State) {
         let (now, before) = (&state.volumes, &self.last.state.volumes);
         let is_same = |_| Arc::ptr_eq(&now.by_key, &before.by_key);
-        self.table(Table::Volumes, now.len().min(1), is_same, |_| volumes::encode(now));
+        self.table(Table::Volumes, 0..now.len().min(1), is_same, |_| volumes::encode(now));
     }
 
     fn pages<T>(
@@ -160,23 +169,37 @@ impl<'a> Making<'a> {
         encode: impl Fn(&[T]) -> Vec<u8>,
     ) {
         let is_same = |number| now.shares_page(before, number);
-        self.table(table, now.pages(), is_same, |number| encode(rows(now, number)));
+        self.table(table, 0..now.pages(), is_same, |number| encode(rows(now, number)));
+    }
+
+    /// Pages of which every row was released have no chunk.
+    fn held_pages<T: Release>(
+        &mut self,
+        table: Table,
+        now: &Rows<T>,
+        before: &Rows<T>,
+        encode: impl Fn(&[T]) -> Vec<u8>,
+    ) {
+        let blank = now.blank_pages();
+        let pages = (0..now.pages().pages()).filter(|page| !blank.contains(*page));
+        let is_same = |number| now.pages().shares_page(before.pages(), number);
+        self.table(table, pages, is_same, |number| released::encode(now, number, &encode));
     }
 
     fn table(
         &mut self,
         table: Table,
-        chunks: usize,
+        pages: impl Iterator<Item = usize>,
         is_same: impl Fn(usize) -> bool,
         mut encode: impl FnMut(usize) -> Vec<u8>,
     ) {
-        let before = self.last.ids.get(table as usize).map_or(&[][..], |ids| &ids[..]);
-        for number in 0..chunks {
-            let chunk = match before.get(number).filter(|_| is_same(number)) {
+        let before = self.last.ids.get(table as usize);
+        for number in pages {
+            let chunk = match before.and_then(|ids| ids.get(&number)).filter(|_| is_same(number)) {
                 Some(id) => Chunk { id: *id, bytes: None },
                 None => self.unless_known(Chunk::new(encode(number).into())),
             };
-            self.ids[table as usize].push(chunk.id);
+            self.ids[table as usize].insert(number, chunk.id);
             self.chunks.push(chunk);
         }
     }
@@ -188,4 +211,8 @@ impl<'a> Making<'a> {
 
 fn rows<T>(pages: &Pages<T>, number: usize) -> &[T] {
     pages.page(number).expect("the page's number lies below theirs")
+}
+
+fn of_page(versions: &BTreeMap<usize, Vec<Used>>, page: usize) -> &[Used] {
+    versions.get(&page).map_or(&[], Vec::as_slice)
 }

@@ -14,6 +14,7 @@
 //! | 48 | 40 | the batches that last changed nodes, jobs, evaluations, allocations and deployments |
 //! | 88 | 56 | digest; see [`model::Digest`] |
 //! | 144 | 4 each | rows of each [`Table`] in its order |
+//! | 192 | | for jobs, evaluations, allocations and deployments the pages of which every row was released: how many runs of them, where each begins (4 each) and ends (4 each), and the sum of the hashes of their rows (8) |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share
@@ -34,9 +35,11 @@ mod jobs;
 mod nodes;
 mod pool;
 mod relations;
+mod released;
 mod requests;
 mod restore;
 mod settings;
+mod sparse;
 mod versions;
 mod volumes;
 

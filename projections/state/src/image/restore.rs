@@ -9,19 +9,22 @@ use model::{Doc, Image};
 use super::allocs::{Known, Pools};
 use super::chunks::{Chunks, at_once};
 use super::jobs::Documents;
-use super::relations::{self, Link};
+use super::relations::{self, Link, Links};
+use super::released::Released;
+use super::sparse::Sparse;
 use super::versions::Versions;
 use super::{ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, settings, volumes};
 use crate::State;
-use crate::alloc::{self, Alloc, Allocs};
-use crate::deployment::{self, Deployments};
+use crate::alloc::{self, Alloc, AllocRow, Allocs};
+use crate::deployment::{self, Deployment, Deployments};
 use crate::eval::{self, Eval, Evals};
+use crate::forgotten::Forgotten;
 use crate::job::{self, JobState, Jobs};
 use crate::node::{self, Nodes};
 use crate::operator::Restoring;
 use crate::requests::{self as named, Generation, Requests};
 use crate::row::{EvalRow, JobRow};
-use crate::rows::Rows;
+use crate::rows::{Release, Rows};
 use crate::volume::Volumes;
 
 /// The state that an image was made of, equal to it in every row and list.
@@ -34,29 +37,30 @@ use crate::volume::Volumes;
 pub fn restore(image: &Image) -> Result<State, ImageError> {
     let chunks = Chunks::of(image)?;
     let nodes = read_nodes(&chunks)?;
-    let (jobs, versions) = read_jobs(&chunks)?;
+    let (jobs, released_jobs, versions) = read_jobs(&chunks)?;
     let evals = read_evals(&chunks, &jobs)?;
-    let (rows, hashes, links) = read_allocs(&chunks, &nodes, versions)?;
+    let (pages, links) = read_allocs(&chunks, &nodes, versions)?;
     let lists = || {
-        let loads = relations::loads(nodes.hot.len(), &links, &rows);
-        (loads, relations::allocs_of_jobs(jobs.len(), &links))
+        let loads = relations::loads(nodes.hot.len(), &links, &pages);
+        (loads, relations::allocs_of_jobs(&jobs, &links))
     };
     let (by_id, (loads, of_jobs)) = at_once(|| relations::alloc_ids(&links), lists);
     let settings = chunks.read(Table::Settings, |_, bytes, _| settings::decode(bytes))?;
     let mut settings = settings.into_iter().next().unwrap_or_default();
-    let deployments = read_deployments(&chunks, jobs.len())?;
+    let deployments = read_deployments(&chunks)?;
+    let jobs = finish_jobs(&chunks, jobs, released_jobs, of_jobs, &evals, &deployments)?;
     let contents = &chunks.contents;
-    let state = State {
+    let mut state = State {
         index: contents.index,
         time: contents.time,
         cluster: contents.cluster,
         nodes: Nodes { load: Pages::from_pages(in_pages(loads)), ..nodes },
-        jobs: finish_jobs(jobs, of_jobs, &evals, &deployments)?,
+        jobs,
         deployments,
         evals,
         allocs: Allocs {
             by_id: by_id.ok_or(Table::Allocs.two_rows())?,
-            rows: Rows::from_pages(rows.into_iter().zip(hashes).collect()),
+            rows: Rows::from_held_pages(pages, &chunks.blank(Table::Allocs)),
         },
         pools: settings.pools(),
         namespaces: settings.namespaces(),
@@ -66,8 +70,10 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
         restoring: Restoring::default(),
         requests: read_requests(&chunks)?,
+        forgotten: Forgotten::default(),
         tables: contents.tables,
     };
+    state.forgotten = state.forgotten_and_held();
     match contents.digest.difference(&state.digest()) {
         None => Ok(state),
         Some((table, ..)) => Err(ImageError::Digest { table }),
@@ -98,16 +104,20 @@ fn read_nodes(chunks: &Chunks<'_>) -> Result<Nodes, ImageError> {
     Ok(nodes)
 }
 
-/// The jobs without the lists that follow from other tables, and all versions.
-fn read_jobs(chunks: &Chunks<'_>) -> Result<(Vec<JobState>, Versions), ImageError> {
+/// The jobs without the lists that follow from other tables, which of them were released, and all versions.
+fn read_jobs(chunks: &Chunks<'_>) -> Result<(Sparse<JobState>, Vec<Released>, Versions), ImageError> {
     let documents = Documents::default();
-    let pages = chunks.read(Table::Jobs, |_, bytes, len| jobs::decode(bytes, len, &documents))?;
     let evals = chunks.contents.rows(Table::Evals);
     let is_known = |job: &JobState| job.live_evals.iter().all(|eval| (eval.0 as usize) < evals);
-    if let Some(chunk) = pages.iter().position(|page| !page.iter().all(is_known)) {
-        return Err(Table::Jobs.damaged(chunk, "an evaluation that has not ended is not there"));
-    }
-    let jobs: Vec<JobState> = pages.into_iter().flatten().collect();
+    let pages = chunks.read_held(Table::Jobs, |_, released, bytes| {
+        let jobs = jobs::decode(bytes, released.held(), &documents)?;
+        if !jobs.iter().all(is_known) {
+            return Err("an evaluation that has not ended is not there");
+        }
+        Ok((released.fill(jobs, JobState::released), released.clone()))
+    })?;
+    let (pages, released): (Vec<_>, Vec<_>) = pages.into_iter().unzip();
+    let jobs = Sparse::new(chunks.by_page(Table::Jobs, pages));
     let mut versions = Versions::kept(&jobs);
     let old = chunks.read(Table::OldVersions, |_, bytes, _| jobs::decode_old(bytes, &documents))?;
     for (chunk, old) in old.into_iter().enumerate() {
@@ -115,19 +125,30 @@ fn read_jobs(chunks: &Chunks<'_>) -> Result<(Vec<JobState>, Versions), ImageErro
             versions.add_old(version).map_err(|why| Table::OldVersions.damaged(chunk, why))?;
         }
     }
-    Ok((jobs, versions))
+    Ok((jobs, released, versions))
 }
 
-fn read_evals(chunks: &Chunks<'_>, jobs: &[JobState]) -> Result<Evals, ImageError> {
-    let pages = chunks.read(Table::Evals, |chunk, bytes, len| {
-        let rows = evals::decode(bytes, len, jobs)?;
-        let hashes = hashes(chunk, &rows, eval::hash::row);
-        Ok((rows, hashes))
+/// A whole page from the rows that are held, each with its hash.
+fn filled<T: Release>(
+    page: usize,
+    released: &Released,
+    held: Vec<T>,
+    hash: impl Fn(u32, &T) -> u64,
+) -> (Vec<T>, Vec<u64>) {
+    let rows = released.fill(held, T::released);
+    let hashes = released.hashes(|place| hash((page * PAGE_ROWS + place) as u32, &rows[place]));
+    (rows, hashes)
+}
+
+fn read_evals(chunks: &Chunks<'_>, jobs: &Sparse<JobState>) -> Result<Evals, ImageError> {
+    let pages = chunks.read_held(Table::Evals, |page, released, bytes| {
+        let held = evals::decode(bytes, released.held(), jobs)?;
+        Ok(filled(page, released, held, eval::hash::row))
     })?;
-    let rows: Rows<Arc<Eval>> = Rows::from_pages(pages);
-    let known = (0..).zip(rows.iter()).filter(|(_, eval)| !eval.gone).map(|(row, eval)| (eval.id(), row));
+    let rows: Rows<Arc<Eval>> = Rows::from_held_pages(pages, &chunks.blank(Table::Evals));
+    let known = rows.held().filter(|(_, eval)| !eval.gone).map(|(row, eval)| (eval.id(), row));
     let by_id = IdMap::from_entries(known.collect()).ok_or(Table::Evals.two_rows())?;
-    let blocked = read_blocked(chunks, jobs.len(), rows.len())?;
+    let blocked = read_blocked(chunks, chunks.contents.rows(Table::Jobs), rows.len())?;
     Ok(Evals { by_id, rows, blocked: Arc::new(blocked) })
 }
 
@@ -145,47 +166,75 @@ fn read_blocked(
     Ok(read.into_iter().flatten().collect())
 }
 
-fn read_deployments(chunks: &Chunks<'_>, jobs: usize) -> Result<Deployments, ImageError> {
-    let pages = chunks.read(Table::Deployments, |_, bytes, len| deployments::decode(bytes, len, jobs))?;
-    let rows = hashed(pages, deployment::hash::row);
-    let known = (0..).zip(rows.iter()).filter(|(_, deployment)| !deployment.gone);
+fn read_deployments(chunks: &Chunks<'_>) -> Result<Deployments, ImageError> {
+    let jobs = chunks.contents.rows(Table::Jobs);
+    let pages = chunks.read_held(Table::Deployments, |page, released, bytes| {
+        let held = deployments::decode(bytes, released.held(), jobs)?;
+        Ok(filled(page, released, held, deployment::hash::row))
+    })?;
+    let rows: Rows<Arc<Deployment>> = Rows::from_held_pages(pages, &chunks.blank(Table::Deployments));
+    let known = rows.held().filter(|(_, deployment)| !deployment.gone);
     let known = known.map(|(row, deployment)| (deployment.id, row)).collect();
     Ok(Deployments { by_id: IdMap::from_entries(known).ok_or(Table::Deployments.two_rows())?, rows })
 }
 
-type AllocPages = (Vec<Vec<Arc<Alloc>>>, Vec<Vec<u64>>, Vec<Vec<Link>>);
+/// The pages of allocations that are held, each row with its hash.
+type AllocPages = Vec<(Vec<Arc<Alloc>>, Vec<u64>)>;
 
-fn read_allocs(chunks: &Chunks<'_>, nodes: &Nodes, versions: Versions) -> Result<AllocPages, ImageError> {
+fn read_allocs(
+    chunks: &Chunks<'_>,
+    nodes: &Nodes,
+    versions: Versions,
+) -> Result<(AllocPages, Links), ImageError> {
     let ids: Vec<_> = nodes.cold.iter().map(|node| node.id).collect();
     let known = Known { nodes: &ids, versions: &versions, pools: Pools::default() };
-    let pages = chunks.read(Table::Allocs, |chunk, bytes, len| {
-        let rows = allocs::decode(bytes, len, &known)?;
-        let hashes = hashes(chunk, &rows, alloc::hash::row);
+    let pages = chunks.read_held(Table::Allocs, |page, released, bytes| {
+        let held = allocs::decode(bytes, released.held(), &known)?;
+        let (rows, hashes) = filled(page, released, held, alloc::hash::row);
         let links: Vec<Link> = rows.iter().map(|alloc| Link::of(alloc)).collect();
-        Ok((rows, (hashes, links)))
+        Ok(((rows, hashes), ((page * PAGE_ROWS) as u32, links)))
     })?;
-    let (rows, (hashes, links)) = pages.into_iter().unzip();
-    Ok((rows, hashes, links))
+    let (pages, links) = pages.into_iter().unzip();
+    Ok((pages, Links(links)))
 }
 
 fn finish_jobs(
-    jobs: Vec<JobState>,
-    allocs: Vec<Vec<alloc::AllocRow>>,
+    chunks: &Chunks<'_>,
+    jobs: Sparse<JobState>,
+    released: Vec<Released>,
+    mut allocs: Sparse<Vec<AllocRow>>,
     evals: &Evals,
     deployments: &Deployments,
 ) -> Result<Jobs, ImageError> {
-    let deployments = relations::deployments_of_jobs(jobs.len(), deployments);
-    let of_jobs = allocs.into_iter().zip(relations::evals_of_jobs(jobs.len(), evals)).zip(deployments);
-    let finish = |(job, ((allocs, evals), deployments))| {
-        Arc::new(JobState { allocs: Arc::new(allocs), evals: Arc::new(evals), deployments, ..job })
-    };
-    let jobs: Vec<Arc<JobState>> = jobs.into_iter().zip(of_jobs).map(finish).collect();
-    let rows = hashed(in_pages(jobs), job::hash::row(evals));
-    let known =
-        (0..).zip(rows.iter()).filter(|(_, job)| !job.purged).map(|(row, job)| (job.key.clone(), row));
+    let mut of_evals = relations::evals_of_jobs(&jobs, evals);
+    let mut of_deployments = relations::deployments_of_jobs(&jobs, deployments);
+    let numbers = chunks.contents.pages(Table::Jobs);
+    let pages = numbers.zip(jobs.into_pages()).zip(&released).map(|((page, jobs), released)| {
+        let mut place = 0..;
+        let finish = |job: JobState| {
+            let row = (page * PAGE_ROWS + place.next().expect("there is no last place")) as u32;
+            if job.is_released() {
+                return Arc::<JobState>::released();
+            }
+            Arc::new(JobState {
+                allocs: Arc::new(allocs.take(row)),
+                evals: Arc::new(of_evals.take(row)),
+                deployments: of_deployments.take(row),
+                ..job
+            })
+        };
+        let rows: Vec<Arc<JobState>> = jobs.into_iter().map(finish).collect();
+        let hash = job::hash::row(evals);
+        let hashes = released.hashes(|place| hash((page * PAGE_ROWS + place) as u32, &rows[place]));
+        (rows, hashes)
+    });
+    let rows = Rows::from_held_pages(pages.collect(), &chunks.blank(Table::Jobs));
+    let known = rows.held().filter(|(_, job)| !job.purged).map(|(row, job)| (job.key.clone(), row));
     let by_key = IdMap::from_entries(known.collect()).ok_or(Table::Jobs.two_rows())?;
-    let mut jobs = Jobs { by_key, rows, ..Jobs::default() };
-    let with_parents = (0..).map(JobRow).zip(jobs.rows.iter());
+    let outlived = rows.held().filter(|(_, job)| job.purged && !job.allocs.is_empty());
+    let outlived = Arc::new(outlived.map(|(row, _)| JobRow(row)).collect());
+    let mut jobs = Jobs { by_key, rows, outlived, ..Jobs::default() };
+    let with_parents = jobs.rows.held().map(|(row, job)| (JobRow(row), job));
     let with_parents = with_parents.filter(|(_, job)| !job.purged && job.key.id.contains('/'));
     let is_whole = |job: &JobState| Doc::try_read_from::<Job>(job.current().job.bytes()).is_some();
     let with_parents: Vec<(JobRow, bool)> = with_parents.map(|(row, job)| (row, is_whole(job))).collect();

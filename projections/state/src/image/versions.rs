@@ -7,7 +7,8 @@ use std::sync::Arc;
 use base::Index;
 use base::pages::PAGE_ROWS;
 
-use super::columns::{Fault, at};
+use super::columns::{Fault, REFERENCE};
+use super::sparse::Sparse;
 use crate::alloc::Alloc;
 use crate::job::{JobState, JobVersion, Jobs};
 use crate::row::JobRow;
@@ -51,36 +52,36 @@ pub(super) fn used(rows: &[Arc<Alloc>]) -> (Vec<u8>, Vec<Used>) {
     (rows.iter().map(place).collect(), used)
 }
 
-/// For each page of jobs the versions that are used and that their jobs no longer keep, in order.
-pub(super) fn old<'a>(jobs: &Jobs, used: impl Iterator<Item = &'a Used>) -> Vec<Vec<Used>> {
+/// By page of jobs the versions that are used and that their jobs no longer keep, in order.
+pub(super) fn old<'a>(jobs: &Jobs, used: impl Iterator<Item = &'a Used>) -> BTreeMap<usize, Vec<Used>> {
     let is_kept = |used: &Used| {
         let name = Name::of(used);
         jobs.get(used.0).versions.iter().any(|kept| name.is_of(kept))
     };
     let old: BTreeMap<Name, &Used> =
         used.filter(|used| !is_kept(used)).map(|used| (Name::of(used), used)).collect();
-    let mut pages = vec![Vec::new(); jobs.rows.pages().pages()];
+    let mut pages: BTreeMap<usize, Vec<Used>> = BTreeMap::new();
     for used in old.into_values() {
-        pages[used.0.0 as usize / PAGE_ROWS].push(used.clone());
+        pages.entry(used.0.0 as usize / PAGE_ROWS).or_default().push(used.clone());
     }
     pages
 }
 
 /// Every version of every job, by the job's row.
-pub(super) struct Versions(Vec<Vec<Arc<JobVersion>>>);
+pub(super) struct Versions(Sparse<Vec<Arc<JobVersion>>>);
 
 impl Versions {
-    pub fn kept(jobs: &[JobState]) -> Versions {
-        Versions(jobs.iter().map(|job| job.versions.clone()).collect())
+    pub fn kept(jobs: &Sparse<JobState>) -> Versions {
+        Versions(jobs.map(|job| job.versions.clone()))
     }
 
     pub fn add_old(&mut self, (job, version): Used) -> Result<(), Fault> {
-        self.0.get_mut(job.0 as usize).ok_or("a version is of no job")?.push(version);
+        self.0.get_mut(job.0).ok_or("a version is of no job")?.push(version);
         Ok(())
     }
 
     pub fn find(&self, name: Name) -> Result<&Arc<JobVersion>, Fault> {
-        let of_job = at(&self.0, name.job.0)?;
+        let of_job = self.0.get(name.job.0).ok_or(REFERENCE)?;
         of_job
             .iter()
             .find(|version| name.is_of(version))

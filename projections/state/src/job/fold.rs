@@ -242,8 +242,12 @@ impl State {
         self.jobs.child_changed(at, row);
         self.jobs.orphan(row);
         let state = self.jobs.get_mut(row);
+        let is_outlived = !stay.is_empty();
         (state.purged, state.modified, state.allocs) = (true, at.index, Arc::new(stay));
         state.notes = None;
+        if is_outlived {
+            Arc::make_mut(&mut self.jobs.outlived).insert(row);
+        }
         self.jobs.by_key.remove(&event.key);
         delta.jobs.push(row);
     }

@@ -1,14 +1,15 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
 use model::document::{Job, JobSubmission, JobVersionTag, PeriodicConfig, ScalingEvent, TaskGroup};
 use model::{ClientStatus, JobKey, JobStatus, JobType};
 
+use super::children::Children;
 use super::notes::Notes;
 use crate::LazyDoc;
 use crate::row::{AllocRow, DeploymentRow, EvalRow, JobRow};
-use crate::rows::Rows;
+use crate::rows::{Rows, releases};
 
 /// Versions of a job that are remembered, the current one included.
 pub const VERSIONS_KEPT: usize = 6;
@@ -122,6 +123,9 @@ impl JobState {
 
     /// When it is launched, if it is periodic and not stopped.
     pub fn schedule(&self) -> Option<&PeriodicConfig> {
+        if self.purged {
+            return None;
+        }
         let version = self.current();
         // A document that has no such block does not have its name either: most are not read for it.
         let is_named = version.job.bytes().windows(8).any(|bytes| bytes == b"Periodic");
@@ -171,12 +175,51 @@ impl JobState {
     }
 }
 
+releases!(JobState, JobState::released());
+
+impl JobState {
+    /// How a job reads that was purged and released.
+    pub(crate) fn released() -> JobState {
+        JobState {
+            key: JobKey::new("", ""),
+            purged: true,
+            status: JobStatus::Dead,
+            versions: Vec::new(),
+            created: Index::ZERO,
+            modified: Index::ZERO,
+            job_modified: Index::ZERO,
+            groups: BTreeMap::new(),
+            summary_modified: Index::ZERO,
+            live_allocs: 0,
+            live_evals: Vec::new(),
+            had_evals: true,
+            allocs: Arc::default(),
+            evals: Arc::default(),
+            deployments: Vec::new(),
+            stable: Vec::new(),
+            notes: None,
+        }
+    }
+
+    /// It is [`JobState::released`]: every other job has a version.
+    pub(crate) fn is_released(&self) -> bool {
+        self.versions.is_empty()
+    }
+
+    /// It was purged and nothing of it is left.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.purged && self.allocs.is_empty() && self.evals.is_empty() && self.deployments.is_empty()
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Jobs {
     pub(crate) by_key: IdMap<JobKey>,
     pub(crate) rows: Rows<Arc<JobState>>,
     /// Of each job that others name as their parent. Follows from the rows.
-    pub(crate) children: Arc<BTreeMap<JobKey, Arc<Vec<JobRow>>>>,
+    pub(crate) children: Arc<BTreeMap<JobKey, Arc<Children>>>,
+    /// Purged jobs that still have allocations. Follows from the rows.
+    pub(crate) outlived: Arc<BTreeSet<JobRow>>,
 }
 
 impl Jobs {
@@ -201,14 +244,14 @@ impl Jobs {
         self.find(key).map(|row| self.get(row))
     }
 
-    /// Purged jobs of which something has not been collected.
+    /// Purged jobs of which an allocation has not been collected.
     pub fn purged(&self) -> impl Iterator<Item = &JobState> {
-        self.rows.iter().map(|job| &**job).filter(|job| job.purged && !job.allocs.is_empty())
+        self.outlived.iter().map(|row| self.get(*row))
     }
 
-    /// Rows of all jobs there ever were, purged ones included.
+    /// Rows of all jobs of which anything is left, purged ones included.
     pub fn all_rows(&self) -> impl Iterator<Item = JobRow> {
-        (0..self.rows.len() as u32).map(JobRow)
+        self.rows.held().map(|(row, _)| JobRow(row))
     }
 
     /// Known jobs, in no particular order.
@@ -217,6 +260,6 @@ impl Jobs {
     }
 
     pub(crate) fn get_mut(&mut self, row: JobRow) -> &mut JobState {
-        Arc::make_mut(self.rows.get_mut(row.0).expect("the job's row was given out"))
+        Arc::make_mut(self.rows.held_mut(row.0))
     }
 }

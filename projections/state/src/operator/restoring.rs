@@ -8,6 +8,7 @@ use model::event::{StateChunkGiven, StateRestored};
 
 use super::state::{PIECE_BYTES_MAX, Piece, Restoring};
 use crate::moment::Moment;
+use crate::rows::{Release, Rows};
 use crate::volume::Volumes;
 use crate::{Delta, State};
 
@@ -82,10 +83,9 @@ impl State {
 impl State {
     /// Marks allocations that have not ended as changed, so that their nodes fetch them and report their real status.
     fn show_allocs_again(&mut self, now: Index) {
-        for row in 0..self.allocs.rows.len() as u32 {
+        for row in rows_of(&self.allocs.rows) {
             if !self.allocs.rows[row].client.is_terminal() {
-                let alloc = self.allocs.rows.get_mut(row).expect("it was just looked at");
-                let alloc = Arc::make_mut(alloc);
+                let alloc = Arc::make_mut(self.allocs.rows.held_mut(row));
                 (alloc.modified, alloc.alloc_modified) = (now, now);
             }
         }
@@ -106,25 +106,24 @@ impl State {
         for row in 0..self.nodes.classes.len() as u32 {
             bring(&mut self.nodes.classes.get_mut(row).expect("it is one of the rows").capacity_since);
         }
-        for row in 0..self.jobs.rows.len() as u32 {
-            let job = Arc::make_mut(self.jobs.rows.get_mut(row).expect("it is one of the rows"));
+        for row in rows_of(&self.jobs.rows) {
+            let job = Arc::make_mut(self.jobs.rows.held_mut(row));
             [&mut job.created, &mut job.modified, &mut job.job_modified, &mut job.summary_modified]
                 .into_iter()
                 .for_each(bring);
         }
-        for row in 0..self.evals.rows.len() as u32 {
-            let eval = Arc::make_mut(self.evals.rows.get_mut(row).expect("it is one of the rows"));
+        for row in rows_of(&self.evals.rows) {
+            let eval = Arc::make_mut(self.evals.rows.held_mut(row));
             [&mut eval.created, &mut eval.modified, &mut eval.outcome.snapshot].into_iter().for_each(bring);
         }
-        for row in 0..self.allocs.rows.len() as u32 {
-            let alloc = Arc::make_mut(self.allocs.rows.get_mut(row).expect("it is one of the rows"));
+        for row in rows_of(&self.allocs.rows) {
+            let alloc = Arc::make_mut(self.allocs.rows.held_mut(row));
             [&mut alloc.created, &mut alloc.modified, &mut alloc.alloc_modified, &mut alloc.health.modified]
                 .into_iter()
                 .for_each(bring);
         }
-        for row in 0..self.deployments.rows.len() as u32 {
-            let deployment = self.deployments.rows.get_mut(row).expect("it is one of the rows");
-            let deployment = Arc::make_mut(deployment);
+        for row in rows_of(&self.deployments.rows) {
+            let deployment = Arc::make_mut(self.deployments.rows.held_mut(row));
             [&mut deployment.created, &mut deployment.modified, &mut deployment.progressed]
                 .into_iter()
                 .for_each(bring);
@@ -149,4 +148,9 @@ impl State {
         }
         self.acl.bring_back_to(limit);
     }
+}
+
+/// The rows of which something is held.
+fn rows_of<T: Release>(rows: &Rows<T>) -> Vec<u32> {
+    rows.held().map(|(row, _)| row).collect()
 }

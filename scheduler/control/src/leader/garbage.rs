@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use base::{Duration, Rng, Time};
-use model::Command;
 use model::command::{LeftoverAges, Leftovers};
-use rules::COLLECTED_MAX;
+use model::{Command, JobKey, JobStatus};
 use rules::leftovers::{self, LEFTOVERS_MAX};
+use rules::{COLLECTED_MAX, job_due};
 use state::job::JobRow;
 use state::{Delta, State};
 
@@ -48,16 +48,48 @@ impl Default for GarbageSettings {
 #[derive(Debug)]
 pub struct Garbage {
     settings: GarbageSettings,
+    /// When it is the turn of nodes, and of what purged jobs left running.
     next: Option<Time>,
-    /// When leftovers are looked for next.
-    next_leftovers: Option<Time>,
+    /// When jobs are looked at next, and what they leave behind.
+    next_jobs: Option<Time>,
+    /// When a job that is dead may have been so for long enough.
+    dead: Deadlines<JobRow>,
     /// When something of a job may have become old enough: jobs in which nothing ended are not looked at.
     jobs: Deadlines<JobRow>,
 }
 
 impl Garbage {
     pub fn new(settings: GarbageSettings) -> Garbage {
-        Garbage { settings, next: None, next_leftovers: None, jobs: Deadlines::default() }
+        Garbage {
+            settings,
+            next: None,
+            next_jobs: None,
+            dead: Deadlines::default(),
+            jobs: Deadlines::default(),
+        }
+    }
+
+    /// The dead jobs that are due, as commands of a bounded size.
+    fn collect_dead(&mut self, state: &State, now: Time) -> Vec<Command> {
+        let jobs_after = self.settings.jobs_after;
+        let mut named: Vec<JobKey> = Vec::new();
+        for _ in 0..LOOKS_MAX {
+            let Some(row) = self.dead.take_due(now) else { break };
+            let job = state.jobs.get(row);
+            // One that is not over is looked at again when it changes.
+            match (!job.purged).then(|| job_due(state, job, jobs_after)).flatten() {
+                Some(due) if due > now => self.dead.set(row, due),
+                Some(_) => {
+                    named.push(job.key.clone());
+                    // A command forgets a part of what is large: the rest is named once more.
+                    self.dead.set(row, now.plus(SOON));
+                }
+                None => {}
+            }
+        }
+        let command =
+            |jobs: &[JobKey]| Command::CollectDue { jobs: jobs.to_vec(), jobs_after, nodes_after: None };
+        named.chunks(COLLECTED_MAX).map(command).collect()
     }
 
     /// The leftovers of the jobs that are due, as commands of a bounded size.
@@ -110,8 +142,11 @@ impl Controller for Garbage {
 
     fn lead(&mut self, state: &State, now: Time) {
         self.next = Some(now.plus(self.settings.every));
-        self.next_leftovers = self.next;
+        self.next_jobs = self.next;
         self.jobs.clear();
+        self.dead.clear();
+        let dead = state.jobs.iter().filter(|(_, job)| job.status == JobStatus::Dead);
+        dead.for_each(|(row, _)| self.dead.set(row, now));
         // Of most jobs there ever were nothing is left but the row.
         let has_some = |row: &JobRow| {
             let job = state.jobs.get(*row);
@@ -121,14 +156,14 @@ impl Controller for Garbage {
     }
 
     fn follow(&mut self) {
-        (self.next, self.next_leftovers) = (None, None);
+        (self.next, self.next_jobs) = (None, None);
         self.jobs.clear();
+        self.dead.clear();
     }
 
     fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
-        let purged = delta.jobs.iter().filter(|row| state.jobs.get(**row).purged).count();
         let left = delta.nodes.iter().filter(|row| state.nodes.hot(**row).gone).count();
-        if purged.max(left) >= COLLECTED_MAX {
+        if left >= COLLECTED_MAX {
             self.next = self.next.map(|next| next.min(now.plus(SOON)));
         }
         let due = now.plus(self.settings.leftovers.shortest());
@@ -137,11 +172,17 @@ impl Controller for Garbage {
             if self.jobs.get(row).is_none_or(|own| own > due) {
                 self.jobs.set(row, due);
             }
+            let job = state.jobs.get(row);
+            if job.status == JobStatus::Dead && !job.purged {
+                self.dead.set(row, now.plus(self.settings.jobs_after));
+            } else {
+                self.dead.forget(row);
+            }
         }
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        self.next.min(self.next_leftovers)
+        self.next.min(self.next_jobs)
     }
 
     fn expire(&mut self, state: &State, now: Time, _: &mut Rng) -> Vec<Command> {
@@ -149,16 +190,19 @@ impl Controller for Garbage {
         let GarbageSettings { every, jobs_after, nodes_after, .. } = self.settings;
         if self.next.is_some_and(|next| next <= now) {
             self.next = Some(now.plus(every));
-            commands.push(Command::CollectGarbage { jobs_after, nodes_after });
+            let nodes_after = Some(nodes_after);
+            commands.push(Command::CollectDue { jobs: Vec::new(), jobs_after, nodes_after });
             // An expired token is worth nothing already: this only makes room.
             if rules::acl::has_expired(&state.acl, now) {
                 commands.push(Command::CollectExpiredTokens);
             }
         }
-        if self.next_leftovers.is_some_and(|next| next <= now) {
+        if self.next_jobs.is_some_and(|next| next <= now) {
+            commands.extend(self.collect_dead(state, now));
             commands.extend(self.collect_leftovers(state, now));
-            let waits = self.jobs.next().is_some_and(|next| next <= now);
-            self.next_leftovers = Some(now.plus(if waits { SOON } else { every }));
+            let soon = now.plus(SOON);
+            let waits = [self.dead.next(), self.jobs.next()].into_iter().flatten().any(|next| next <= soon);
+            self.next_jobs = Some(now.plus(if waits { SOON } else { every }));
         }
         commands
     }
@@ -211,7 +255,7 @@ mod tests {
         let commands = garbage.expire(&state, Time::from_secs(1300), &mut rng);
         let four_hours = Duration::from_secs(4 * 3600);
         assert!(
-            matches!(commands[..], [Command::CollectGarbage { jobs_after, .. }] if jobs_after == four_hours)
+            matches!(&commands[..], [Command::CollectDue { jobs_after, .. }] if *jobs_after == four_hours)
         );
         assert_eq!(garbage.next_deadline(), Some(Time::from_secs(1600)));
         garbage.follow();

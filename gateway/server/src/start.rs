@@ -28,6 +28,7 @@ use crate::gossip_keyring;
 use crate::identity;
 use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
+use crate::peers_file::{self, Own, PeersFileError};
 use crate::published_state::PublishedState;
 use crate::root_keys;
 use crate::rpc::{self, Rpc};
@@ -49,6 +50,8 @@ pub enum StartError {
     Data { path: PathBuf, source: io::Error },
     #[error("cannot open the log")]
     Log(#[from] raft::OpenError),
+    #[error("cannot follow {path}")]
+    Peers { path: PathBuf, source: PeersFileError },
     /// A lone server goes no further by itself: part of what it acknowledged is gone.
     #[error(
         "the log in {path} is damaged, and there is no other server to fetch it from: it is left as it is. \
@@ -321,6 +324,7 @@ async fn open_log(
 ) -> Result<Arc<RaftJournal>, StartError> {
     let data = |source| StartError::Data { path: dir.to_path_buf(), source };
     let path = log_dir(&settings.data_dir);
+    follow_peers_file(dir, &path).await?;
     let mut found = if settings.cluster.bootstrap_expect == 1 { Found::Alone } else { Found::Wait };
     let mut examined = false;
     loop {
@@ -362,6 +366,16 @@ async fn open_log(
             opened => return Ok(opened?),
         }
     }
+}
+
+/// Before the log is opened, the operator may say that its cluster is this server alone.
+async fn follow_peers_file(dir: &Path, log: &Path) -> Result<(), StartError> {
+    let data = |source| StartError::Data { path: dir.to_path_buf(), source };
+    let (id, number) = (identity::server_id(dir).map_err(data)?, identity::raft_number(dir).map_err(data)?);
+    let (home, log) = (dir.to_path_buf(), log.to_path_buf());
+    let follow = move || peers_file::follow(&home, &Own { id, number, log: &log });
+    let followed = tokio::task::spawn_blocking(follow).await.map_err(OpenError::from)?;
+    followed.map_err(|source| StartError::Peers { path: peers_file::path(dir), source })
 }
 
 /// Reads a log to its last byte before it is opened, if it was found damaged where opening it may pass by.

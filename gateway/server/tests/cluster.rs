@@ -151,6 +151,44 @@ async fn a_server_whose_digest_differs_gets_the_clusters_state() {
     cluster.shutdown().await;
 }
 
+/// Two of three servers are lost. What the third one has is what there is, and another one joins it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_goes_on_from_one_server_if_its_operator_says_so() {
+    let mut cluster = Cluster::start().await;
+    cluster.register(0, "before").await;
+    cluster.agree().await;
+    for nth in 0..3 {
+        cluster.stop(nth).await;
+    }
+    let ends = [0, 1, 2].map(|nth| raft::log_end(&cluster.log(nth)).unwrap().unwrap());
+    let newest = (0..3).max_by_key(|nth| (ends[*nth].term, ends[*nth].entry)).unwrap();
+    let other = (newest + 1) % 3;
+    let id = std::fs::read_to_string(cluster.home(newest).join("server/server-id")).unwrap();
+    let peers = serde_json::json!([{"id": id.trim(), "address": cluster.rpc[newest].to_string()}]);
+    let file = cluster.home(newest).join("server/raft/peers.json");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, peers.to_string()).unwrap();
+
+    cluster.begin(newest).await;
+    assert!(!file.exists(), "it is followed once");
+    cluster.register(newest, "alone").await;
+    assert!(cluster.knows(newest, "before"));
+    assert_eq!(cluster.voters(newest).len(), 1);
+
+    cluster.begin(other).await;
+    let joined = async {
+        while cluster.voters(newest).len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, joined).await.expect("it is a voter again");
+    cluster.register(other, "together").await;
+    cluster.agree().await;
+    assert!(cluster.knows(other, "alone"));
+    cluster.stop(other).await;
+    cluster.stop(newest).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_a_damaged_log_begins_anew_as_another_member() {
     let mut cluster = Cluster::start().await;

@@ -77,7 +77,7 @@ pub(crate) fn vote(bytes: &[u8]) -> io::Result<Vote> {
     Ok(Vote { leader_id, committed: bytes[16] != 0 })
 }
 
-fn membership_bytes(members: &Membership) -> Bytes {
+pub(crate) fn membership_bytes(members: &Membership) -> Bytes {
     serde_json::to_vec(&stored_members(members)).expect("members hold only what JSON can write").into()
 }
 

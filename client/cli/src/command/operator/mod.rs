@@ -26,6 +26,7 @@ pub(super) const COMMANDS: &[&Command] = &[
     &gossip::USE,
     &log::COMMAND,
     &metrics::COMMAND,
+    &raft::INFO,
     &raft::LIST_PEERS,
     &raft::REMOVE_PEER,
     &raft::TRANSFER_LEADERSHIP,

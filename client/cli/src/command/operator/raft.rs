@@ -1,3 +1,6 @@
+use std::path::Path;
+
+use anyhow::Context;
 use sdk::RaftPeer;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, JSON, Outcome, Run};
@@ -21,6 +24,18 @@ pub(super) static LIST_PEERS: Command = Command {
     run: Run::Task(|call| Box::pin(list_peers(call))),
 };
 
+pub(super) static INFO: Command = Command {
+    name: "operator raft info",
+    aliases: &[],
+    arguments: "<data_dir>",
+    summary: "Show where the log of a stopped server ends.",
+    details: "Of several servers that are left, the one with the highest term and then the highest entry has the newest log: \
+              a cluster that lost most of its servers goes on from it. <data_dir> is data_dir of the agent's \
+              configuration.",
+    flags: &[&[&JSON]],
+    run: Run::Process(info),
+};
+
 pub(super) static REMOVE_PEER: Command = Command {
     name: "operator raft remove-peer",
     aliases: &[],
@@ -40,6 +55,19 @@ pub(super) static TRANSFER_LEADERSHIP: Command = Command {
     flags: &[PEER, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(transfer_leadership(call))),
 };
+
+fn info(call: Call) -> Outcome {
+    let log = server::log_dir(Path::new(call.one_argument()?));
+    let shown = log.display();
+    let end = server::log_end(&log).with_context(|| format!("Error reading the log in {shown}"))?;
+    let end = end.with_context(|| format!("Error reading the log in {shown}: it is empty"))?;
+    write_out(if call.args.switch(&JSON) {
+        json(&serde_json::json!({"LastTerm": end.term, "LastEntry": end.entry, "LastIndex": end.index.0}))
+    } else {
+        format!("Last term:  {}\nLast entry: {}\nLast index: {}\n", end.term, end.entry, end.index)
+    });
+    Ok(0)
+}
 
 async fn list_peers(call: Call) -> Outcome {
     call.no_arguments()?;

@@ -1,22 +1,21 @@
 //! How answers are written: JSON bytes, the headers of reads and writes, indentation and compression.
 
-use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
 
-use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Query, Request};
+use axum::http::Uri;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Uri, response};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base::Index;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures_util::FutureExt;
 use serde::Serialize;
 use tracing::Instrument;
 
 use crate::error::Failure;
+use crate::rendering::InParts;
+use crate::rewriting::Rewriter;
 
 pub(crate) type Answer = Result<Response, Failure>;
 
@@ -25,7 +24,7 @@ const KNOWN_LEADER: HeaderName = HeaderName::from_static("x-nomad-knownleader");
 const LAST_CONTACT: HeaderName = HeaderName::from_static("x-nomad-lastcontact");
 const NEXT_TOKEN: HeaderName = HeaderName::from_static("x-nomad-nexttoken");
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Shorter answers are not compressed: it costs more than it saves, and no client can see the difference.
 const GZIP_MIN: usize = 1024;
@@ -89,7 +88,8 @@ pub(crate) fn with_meta(mut response: Response, meta: &Meta) -> Response {
     response
 }
 
-/// Around every route: indentation when asked for, compression when accepted. Streams pass as they are.
+/// Around every route: indentation when asked for, compression when accepted. Streams pass as they are, except for lists
+/// that come in parts.
 pub(crate) async fn finish(request: Request, next: Next) -> Response {
     let pretty = wants_pretty(request.uri());
     let gzip = accepts_gzip(request.headers());
@@ -100,87 +100,38 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
     let is_open = response.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN);
     let vary = if is_open { "Accept-Encoding, Origin" } else { "Accept-Encoding" };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static(vary));
-    let Some(length) = response.body().size_hint().exact().filter(|length| *length > 0) else {
+    let in_parts = response.extensions().get::<InParts>().is_some();
+    let length = response.body().size_hint().exact().unwrap_or(0);
+    if length == 0 && !in_parts {
         return response;
-    };
+    }
+    let is_long = in_parts || length >= GZIP_MIN as u64;
     let pretty = pretty && response.headers().get(header::CONTENT_TYPE) == Some(&JSON);
-    let gzip =
-        gzip && length >= GZIP_MIN as u64 && !response.headers().contains_key(header::CONTENT_ENCODING);
+    let gzip = gzip && is_long && !response.headers().contains_key(header::CONTENT_ENCODING);
     if !pretty && !gzip {
         return response;
     }
-    let (parts, body) = response.into_parts();
-    match to_bytes(body, usize::MAX).await {
-        Ok(bytes) if bytes.len() > INLINE_MAX => {
-            let rewritten = tokio::task::spawn_blocking(move || rewrite(parts, &bytes, pretty, gzip)).await;
-            rewritten.unwrap_or_else(|error| Failure::from(error).into_response())
-        }
-        Ok(bytes) => rewrite(parts, &bytes, pretty, gzip),
-        Err(error) => Failure::internal(error.to_string()).into_response(),
-    }
-}
-
-fn rewrite(mut parts: response::Parts, bytes: &Bytes, pretty: bool, gzip: bool) -> Response {
-    let indented = if pretty { Bytes::from(indented(bytes)) } else { bytes.clone() };
+    let (mut parts, body) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    let body = if gzip {
+    if gzip {
         parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        Bytes::from(compressed(&indented))
-    } else {
-        indented
-    };
-    Response::from_parts(parts, Body::from(body))
-}
-
-fn compressed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
-    encoder.write_all(bytes).expect("a vector takes all that is written");
-    encoder.finish().expect("a vector takes all that is written")
-}
-
-/// Well-formed JSON with four blanks a level and a newline at the end. Text is copied as it is, so that numbers
-/// and the order of keys stay.
-fn indented(compact: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(compact.len() * 2);
-    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
-    let line = |out: &mut Vec<u8>, depth: usize| {
-        out.push(b'\n');
-        out.resize(out.len() + 4 * depth, b' ');
-    };
-    for (at, byte) in compact.iter().copied().enumerate() {
-        if in_text {
-            out.push(byte);
-            in_text = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-            continue;
-        }
-        let empty = |closing| compact.get(at + 1) == Some(&closing);
-        match byte {
-            b'{' | b'[' if empty(byte + 2) => out.push(byte),
-            b'}' | b']' if compact[at - 1] == byte - 2 => out.push(byte),
-            b'{' | b'[' => {
-                depth += 1;
-                out.push(byte);
-                line(&mut out, depth);
-            }
-            b'}' | b']' => {
-                depth -= 1;
-                line(&mut out, depth);
-                out.push(byte);
-            }
-            b',' => {
-                out.push(byte);
-                line(&mut out, depth);
-            }
-            b':' => out.extend_from_slice(b": "),
-            _ => {
-                in_text = byte == b'"';
-                out.push(byte);
-            }
-        }
     }
-    out.push(b'\n');
-    out
+    let rewriter = Rewriter::new(pretty, gzip);
+    if in_parts {
+        return Response::from_parts(parts, rewriter.stream(body));
+    }
+    let rewritten = match to_bytes(body, usize::MAX).await {
+        Ok(bytes) if bytes.len() > INLINE_MAX => {
+            let rewritten = tokio::task::spawn_blocking(move || rewriter.whole(&bytes)).await;
+            rewritten.map_err(Failure::from)
+        }
+        Ok(bytes) => Ok(rewriter.whole(&bytes)),
+        Err(error) => Err(Failure::internal(error.to_string())),
+    };
+    match rewritten {
+        Ok(bytes) => Response::from_parts(parts, Body::from(bytes)),
+        Err(failure) => failure.into_response(),
+    }
 }
 
 fn wants_pretty(uri: &Uri) -> bool {
@@ -207,20 +158,7 @@ mod tests {
     use axum::routing::get;
     use tower::ServiceExt;
 
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn indentation_changes_only_blanks() {
-        let value = json!({"a": [], "b": {}, "c": [1, {"d": "x,{\"}[\\"}], "e": null, "f": [[2.5]]});
-        let text = String::from_utf8(indented(&serde_json::to_vec(&value).unwrap())).unwrap();
-        let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
-        let mut expected = Vec::new();
-        value.serialize(&mut serde_json::Serializer::with_formatter(&mut expected, formatter)).unwrap();
-        assert_eq!(text, String::from_utf8(expected).unwrap() + "\n");
-        assert_eq!(indented(b"\"x\""), b"\"x\"\n");
-    }
 
     #[test]
     fn compression_is_used_when_it_is_accepted() {

@@ -19,6 +19,7 @@ use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
 use crate::node_rpc::NodeRpc;
+use crate::rendering::LARGE_LISTS_MAX;
 use crate::request::Write;
 use feed::Feed;
 
@@ -89,6 +90,7 @@ pub(crate) struct Inner {
     api: Api,
     pub(crate) waiting_reads: Semaphore,
     pub(crate) renders: Arc<Semaphore>,
+    pub(crate) large_lists: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
 }
@@ -104,6 +106,7 @@ impl AppState {
             api,
             waiting_reads,
             renders,
+            large_lists: Arc::new(Semaphore::new(LARGE_LISTS_MAX)),
             request_stats,
             resolver: Resolver::default(),
         }))

@@ -9,19 +9,22 @@ use control::{Leadership, Receipt};
 use journal::Freshness;
 use serde::Serialize;
 use state::State;
+use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::answer::{self, Answer, Meta};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
+use crate::rendering::{Begun, Rendering, too_many_large, write_json};
 use crate::request::{self, Reading};
 
 /// Reads that may wait at the same time; one more is answered 429. Each takes a few kilobytes and, for every
 /// committed batch, one look at an index.
 pub const WAITING_READS_MAX: usize = 8_192;
 
-/// Lists that are rendered at the same time; others wait for their turn. Rendering is pure work for a processor.
+/// Lists that are rendered at the same time, each until it is known whether it is large; others wait for their turn.
+/// Rendering is pure work for a processor.
 pub(crate) const RENDERS_MAX: usize = 4;
 
 /// A wait is up to this part longer than asked for, so that clients who began together do not return together.
@@ -45,26 +48,74 @@ impl AppState {
         Ok(answer::with_meta(response, &meta))
     }
 
-    /// Answers with a list, which may be large: it is rendered off the threads that serve all requests.
-    pub(crate) async fn list<T: Serialize>(
+    /// Answers with a list of few things, each of which `view` has made.
+    pub(crate) async fn list<T: Serialize + Send + 'static>(
         &self,
         read: impl Into<Reading>,
         index: impl Fn(&State) -> Index,
         view: impl FnOnce(&State, &Reading) -> Result<Page<T>, Failure> + Send + 'static,
     ) -> Answer {
-        let read = read.into();
+        self.render(read.into(), index, view, |_, item, to| write_json(item, to)).await
+    }
+
+    /// Answers with a list that may be large: `find` says of what, and `view` shows one after the other, while those before
+    /// are being sent.
+    pub(crate) async fn list_each<R: Send + 'static, T: Serialize>(
+        &self,
+        read: impl Into<Reading>,
+        index: impl Fn(&State) -> Index,
+        find: impl FnOnce(&State, &Reading) -> Result<Page<R>, Failure> + Send + 'static,
+        view: impl Fn(&State, &R) -> T + Send + 'static,
+    ) -> Answer {
+        let write = move |state: &State, row: &R, to: &mut Vec<u8>| write_json(&view(state, row), to);
+        self.render(read.into(), index, find, write).await
+    }
+
+    /// Lists are rendered off the threads that serve all requests.
+    async fn render<R: Send + 'static>(
+        &self,
+        read: Reading,
+        index: impl Fn(&State) -> Index,
+        find: impl FnOnce(&State, &Reading) -> Result<Page<R>, Failure> + Send + 'static,
+        write: impl Fn(&State, &R, &mut Vec<u8>) + Send + 'static,
+    ) -> Answer {
         let (state, known_leader) = self.newer(&read, &index).await?;
         read.check_again(self)?;
         let index = index(&state);
         let turn = self.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
+        let seats = self.large_lists.clone();
+        let (answered, answer) = oneshot::channel();
         let rendered = tokio::task::spawn_blocking(move || {
-            // Also when the caller has gone: what was begun is rendered to its end.
-            let _turn = turn;
-            let page = view(&state, &read)?;
+            let page = match find(&state, &read) {
+                Ok(page) => page,
+                Err(failure) => return drop(answered.send(Err(failure))),
+            };
             let meta = Meta { index, known_leader, next_token: page.next };
-            Ok(answer::with_meta(answer::json(&page.items), &meta))
+            let rendering = Rendering {
+                items: page.items.iter(),
+                write: |row: &R, to: &mut Vec<u8>| write(&state, row, to),
+            };
+            match rendering.begin() {
+                Begun::Whole(response) => drop(answered.send(Ok(answer::with_meta(response, &meta)))),
+                Begun::Large(response, rest) => {
+                    let Ok(seat) = seats.try_acquire_owned() else {
+                        return drop(answered.send(Err(too_many_large())));
+                    };
+                    // How long it takes is up to its reader: others need not wait for that.
+                    drop(turn);
+                    if answered.send(Ok(answer::with_meta(response, &meta))).is_ok() {
+                        rest.send(seat);
+                    }
+                }
+            }
         });
-        rendered.await?
+        match answer.await {
+            Ok(answer) => answer,
+            // It was dropped unused: the thread panicked.
+            Err(_) => {
+                Err(rendered.await.map_or_else(Failure::from, |()| Failure::internal("nothing was rendered")))
+            }
+        }
     }
 
     /// The first state that is newer than the caller's, or the last one before its wait ended; and whether

@@ -23,8 +23,10 @@ mod gate;
 mod node_rpc;
 mod page;
 mod path;
+mod rendering;
 mod request;
 mod request_stats;
+mod rewriting;
 mod routes;
 mod view;
 

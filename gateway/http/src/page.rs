@@ -34,6 +34,7 @@ impl<T> Page<T> {
         Page { items: items.collect(), next: None }
     }
 
+    /// The items that follow each other, made on the way.
     pub(crate) fn map<U>(self, view: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(view).collect(), next: self.next }
     }

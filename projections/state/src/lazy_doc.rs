@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -62,6 +63,20 @@ impl<T: DeserializeOwned + Default> std::ops::Deref for LazyDoc<T> {
         self.0
             .read
             .get_or_init(|| if bytes.is_empty() { Box::default() } else { Box::new(Doc::read_from(bytes)) })
+    }
+}
+
+impl<T: DeserializeOwned + Default + Clone> LazyDoc<T> {
+    /// What it says, without keeping it decoded: for who looks at many and will not come back.
+    ///
+    /// # Panics
+    /// As when it is used.
+    pub fn peek(&self) -> Cow<'_, T> {
+        match self.0.read.get() {
+            Some(read) => Cow::Borrowed(read),
+            None if self.0.bytes.is_empty() => Cow::Owned(T::default()),
+            None => Cow::Owned(Doc::read_from(&self.0.bytes)),
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{any, get};
-use model::document::Map;
+use model::document::{AllocationListStub, Map};
 use model::{AllocId, Command};
 use state::State;
-use state::alloc::Alloc;
+use state::alloc::AllocRow;
 
 use api::AllocStopResponse;
 
@@ -27,18 +27,16 @@ pub(super) fn router() -> Router<AppState> {
 async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
     let with_resources = read.params.boolean("resources")?;
     let without_tasks = read.params.get("task_states").is_some() && !read.params.boolean("task_states")?;
-    let view = move |state: &State, read: &Reading| {
-        Ok(allocations(state, read)?.map(|alloc| {
-            let mut stub = state::alloc::stub(state, alloc);
-            stub.allocated_resources =
-                with_resources.then(|| state::alloc::allocated_resources(state, alloc));
-            if without_tasks {
-                stub.task_states = Map::default();
-            }
-            stub
-        }))
+    let view = move |state: &State, row: &AllocRow| {
+        let mut stub = stub(state, row);
+        let alloc = state.allocs.get(*row);
+        stub.allocated_resources = with_resources.then(|| state::alloc::allocated_resources(state, alloc));
+        if without_tasks {
+            stub.task_states = Map::default();
+        }
+        stub
     };
-    server.list(read, |state| state.tables.allocs, view).await
+    server.list_each(read, |state| state.tables.allocs, allocations, view).await
 }
 
 async fn read(
@@ -69,17 +67,23 @@ async fn stop(With(server): With<AppState>, Path(id): Path<String>, write: Write
     written(receipt.index, &AllocStopResponse { eval_id, index: receipt.index.0 })
 }
 
-fn allocations<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a Alloc>, Failure> {
+/// An allocation as lists show it.
+pub(super) fn stub(state: &State, row: &AllocRow) -> AllocationListStub {
+    state::alloc::stub(state, state.allocs.get(*row))
+}
+
+fn allocations(state: &State, read: &Reading) -> Result<Page<AllocRow>, Failure> {
     let options = &read.options;
     let prefix = id_prefix(&options.prefix)?;
-    let shown = |alloc: &&Alloc| read.shows(&state.jobs.get(alloc.job).key.namespace);
-    let json = |alloc: &&Alloc| as_json(&state::alloc::document(state, alloc));
+    let alloc = |row: &AllocRow| state.allocs.get(*row);
+    let shown = |row: &AllocRow| read.shows(&state.jobs.get(alloc(row).job).key.namespace);
+    let json = |row: &AllocRow| as_json(&state::alloc::document(state, alloc(row)));
     if prefix.is_empty() {
-        let rows = state.allocs.iter().map(|(_, alloc)| alloc).filter(shown);
+        let rows = state.allocs.iter().map(|(row, _)| row).filter(shown);
         let rows = read.filtered("Allocation", rows, json)?.into_iter();
-        return page(rows.map(|alloc| (Creation(alloc.created, alloc.id.0), alloc)), options);
+        return page(rows.map(|row| (Creation(alloc(&row).created, alloc(&row).id.0), row)), options);
     }
-    let rows = state.allocs.with_prefix(&prefix).map(|row| state.allocs.get(row)).filter(shown);
+    let rows = state.allocs.with_prefix(&prefix).filter(shown);
     let rows = read.filtered("Allocation", rows, json)?.into_iter();
-    page(rows.map(|alloc| (alloc.id.0, alloc)), options)
+    page(rows.map(|row| (alloc(&row).id.0, row)), options)
 }

@@ -4,8 +4,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use model::{AllocId, Command, DeploymentId};
 use state::State;
-use state::alloc::stub;
-use state::deployment::{Deployment, document};
+use state::deployment::{DeploymentRow, document};
 
 use api::{
     DeploymentAllocHealthRequest, DeploymentFailRequest, DeploymentPauseRequest, DeploymentPromoteRequest,
@@ -33,10 +32,8 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
-    let view = |state: &State, read: &Reading| {
-        Ok(deployments(state, read)?.map(|deployment| document(state, deployment)))
-    };
-    server.list(read, |state| state.tables.deployments, view).await
+    let view = |state: &State, row: &DeploymentRow| document(state, state.deployments.get(*row));
+    server.list_each(read, |state| state.tables.deployments, deployments, view).await
 }
 
 async fn read(
@@ -59,15 +56,13 @@ async fn allocations(
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
     read.without_filter()?;
-    let view = move |state: &State, read: &Reading| {
+    let find = move |state: &State, read: &Reading| {
         let known = read.deployment(state, &id);
-        let of_job = known.into_iter().flat_map(|known| state.jobs.get(known.job).allocs.iter());
-        let own = of_job
-            .map(|row| state.allocs.get(*row))
-            .filter(|alloc| alloc.deployment == known.map(|known| known.id));
-        Ok(Page::whole(own.map(|alloc| stub(state, alloc))))
+        let of_job = known.into_iter().flat_map(|known| state.jobs.get(known.job).allocs.iter().copied());
+        let own = of_job.filter(|row| state.allocs.get(*row).deployment == known.map(|known| known.id));
+        Ok(Page::whole(own))
     };
-    server.list(read, |state| state.tables.allocs, view).await
+    server.list_each(read, |state| state.tables.allocs, find, super::allocations::stub).await
 }
 
 async fn promote(
@@ -170,19 +165,20 @@ fn allocs(field: &str, ids: &[String]) -> Result<Vec<AllocId>, Failure> {
     ids.iter().map(id).collect()
 }
 
-fn deployments<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a Deployment>, Failure> {
+fn deployments(state: &State, read: &Reading) -> Result<Page<DeploymentRow>, Failure> {
     let options = &read.options;
     let prefix = id_prefix(&options.prefix)?;
-    let shown = |known: &&Deployment| read.shows(&state.jobs.get(known.job).key.namespace);
-    let json = |known: &&Deployment| as_json(&document(state, known));
+    let known = |row: &DeploymentRow| state.deployments.get(*row);
+    let shown = |row: &DeploymentRow| read.shows(&state.jobs.get(known(row).job).key.namespace);
+    let json = |row: &DeploymentRow| as_json(&document(state, known(row)));
     if prefix.is_empty() {
-        let rows = state.deployments.iter().map(|(_, known)| known).filter(shown);
+        let rows = state.deployments.iter().map(|(row, _)| row).filter(shown);
         let rows = read.filtered("Deployment", rows, json)?.into_iter();
-        return page(rows.map(|known| (Creation(known.created, known.id.0), known)), options);
+        return page(rows.map(|row| (Creation(known(&row).created, known(&row).id.0), row)), options);
     }
-    let rows = state.deployments.with_prefix(&prefix).map(|row| state.deployments.get(row)).filter(shown);
+    let rows = state.deployments.with_prefix(&prefix).filter(shown);
     let rows = read.filtered("Deployment", rows, json)?.into_iter();
-    page(rows.map(|known| (known.id.0, known)), options)
+    page(rows.map(|row| (known(&row).id.0, row)), options)
 }
 
 fn not_found() -> Failure {

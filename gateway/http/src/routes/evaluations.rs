@@ -3,6 +3,7 @@ use axum::extract::{Path, State as With};
 use axum::routing::{delete, get};
 use model::{Command, EvalId, RequestId};
 use state::State;
+use state::alloc::AllocRow;
 use state::eval::{Eval, EvalRow, document};
 
 use api::{EvalCountResponse, EvalDeleteRequest, EvalDeleteResponse};
@@ -25,9 +26,8 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
-    let view =
-        |state: &State, read: &Reading| Ok(evaluations(state, read)?.map(|eval| document(state, eval)));
-    server.list(read, |state| state.tables.evals, view).await
+    let view = |state: &State, row: &EvalRow| document(state, state.evals.get(*row));
+    server.list_each(read, |state| state.tables.evals, evaluations, view).await
 }
 
 /// Evaluations that one command deletes.
@@ -127,38 +127,43 @@ async fn allocations(
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
     read.without_filter()?;
-    let view = move |state: &State, read: &Reading| {
+    let find = move |state: &State, read: &Reading| {
         let of_job = read.eval(state, &id).into_iter().flat_map(|eval| {
-            let rows = state.jobs.get(eval.job).allocs.iter();
-            rows.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.eval == eval.id() && !alloc.gone)
+            let placed = |row: &AllocRow| {
+                let alloc = state.allocs.get(*row);
+                alloc.eval == eval.id() && !alloc.gone
+            };
+            state.jobs.get(eval.job).allocs.iter().copied().filter(placed)
         });
-        Ok(Page::whole(of_job.map(|alloc| state::alloc::stub(state, alloc))))
+        Ok(Page::whole(of_job))
     };
-    server.list(read, |state| state.tables.allocs, view).await
+    server.list_each(read, |state| state.tables.allocs, find, super::allocations::stub).await
 }
 
 fn find(state: &State, id: &str) -> Option<EvalRow> {
     state.evals.find(id.parse::<EvalId>().ok()?)
 }
 
-fn evaluations<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a Eval>, Failure> {
+fn evaluations(state: &State, read: &Reading) -> Result<Page<EvalRow>, Failure> {
     let options = &read.options;
     let prefix = id_prefix(&options.prefix)?;
     let given = |name| read.params.get(name).filter(|value| !value.is_empty());
     let (status, job) = (given("status"), given("job"));
     read.filter_alone(status.is_some() || job.is_some())?;
-    let shown = |eval: &&Eval| {
+    let eval = |row: &EvalRow| state.evals.get(*row);
+    let shown = |row: &EvalRow| {
+        let eval = eval(row);
         read.shows(&eval.facts.key.namespace)
             && status.is_none_or(|status| eval.status.word() == status)
             && job.is_none_or(|job| eval.facts.key.id == job)
     };
-    let json = |eval: &&Eval| as_json(&document(state, eval));
+    let json = |row: &EvalRow| as_json(&document(state, eval(row)));
     if prefix.is_empty() {
-        let rows = state.evals.iter().map(|(_, eval)| eval).filter(shown);
+        let rows = state.evals.iter().map(|(row, _)| row).filter(shown);
         let rows = read.filtered("Evaluation", rows, json)?.into_iter();
-        return page(rows.map(|eval| (Creation(eval.created, eval.id().0), eval)), options);
+        return page(rows.map(|row| (Creation(eval(&row).created, eval(&row).id().0), row)), options);
     }
-    let rows = state.evals.with_prefix(&prefix).map(|row| state.evals.get(row)).filter(shown);
+    let rows = state.evals.with_prefix(&prefix).filter(shown);
     let rows = read.filtered("Evaluation", rows, json)?.into_iter();
-    page(rows.map(|eval| (eval.id().0, eval)), options)
+    page(rows.map(|row| (eval(&row).id().0, row)), options)
 }

@@ -6,7 +6,8 @@ use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
 use state::State;
 use state::deployment::Deployment;
-use state::job::JobState;
+use state::eval::EvalRow;
+use state::job::{JobRow, JobState};
 
 use api::diff::{self, Detail};
 use api::{
@@ -42,10 +43,8 @@ pub(super) fn router() -> Router<AppState> {
 
 pub(super) async fn list(With(server): With<AppState>, read: Read<ListJobs>) -> Answer {
     let with_meta = read.params.boolean("meta")?;
-    let view = move |state: &State, read: &Reading| {
-        Ok(jobs(state, read)?.map(|job| view::job::stub(state, job, with_meta)))
-    };
-    server.list(read, index, view).await
+    let view = move |state: &State, row: &JobRow| view::job::stub(state, state.jobs.get(*row), with_meta);
+    server.list_each(read, index, jobs, view).await
 }
 
 pub(super) async fn read(
@@ -107,27 +106,28 @@ async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read:
     read.without_filter()?;
     let key = key(&read.params, &id);
     let all = read.params.boolean("all")?;
-    let view = move |state: &State, _: &Reading| {
+    let find = move |state: &State, _: &Reading| {
         let job = state.jobs.lookup(&key);
         let rows = job.into_iter().flat_map(|job| job.allocs.iter().map(move |row| (job, *row)));
-        let known = rows.map(|(job, row)| (job, state.allocs.get(row))).filter(|(job, alloc)| {
+        let known = rows.filter(|(job, row)| {
+            let alloc = state.allocs.get(*row);
             // Those of an earlier job of this name are only shown when asked for.
             !alloc.gone && (all || alloc.version.job_created == job.created)
         });
-        Ok(Page::whole(known.map(|(_, alloc)| state::alloc::stub(state, alloc))))
+        Ok(Page::whole(known.map(|(_, row)| row)))
     };
-    server.list(read, |state| state.tables.allocs, view).await
+    server.list_each(read, |state| state.tables.allocs, find, super::allocations::stub).await
 }
 
 async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     read.without_filter()?;
     let key = key(&read.params, &id);
-    let view = move |state: &State, _: &Reading| {
-        let rows = state.jobs.lookup(&key).into_iter().flat_map(|job| job.evals.iter());
-        let known = rows.map(|row| state.evals.get(*row)).filter(|eval| !eval.gone);
-        Ok(Page::whole(known.map(|eval| state::eval::document(state, eval))))
+    let find = move |state: &State, _: &Reading| {
+        let rows = state.jobs.lookup(&key).into_iter().flat_map(|job| job.evals.iter().copied());
+        Ok(Page::whole(rows.filter(|row| !state.evals.get(*row).gone)))
     };
-    server.list(read, |state| state.tables.evals, view).await
+    let view = |state: &State, row: &EvalRow| state::eval::document(state, state.evals.get(*row));
+    server.list_each(read, |state| state.tables.evals, find, view).await
 }
 
 async fn deployments(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
@@ -271,15 +271,14 @@ fn submission_of(state: &State, key: &JobKey, number: u64) -> Option<JobSubmissi
     })
 }
 
-fn jobs<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a JobState>, Failure> {
+fn jobs(state: &State, read: &Reading) -> Result<Page<JobRow>, Failure> {
     let options = &read.options;
     let shown = state
         .jobs
         .iter()
-        .map(|(_, job)| job)
-        .filter(|job| read.shows(&job.key.namespace) && job.key.id.starts_with(&options.prefix));
-    let shown = read.filtered("Job", shown, |job| as_json(job))?;
-    page(shown.into_iter().map(|job| (job.key.clone(), job)), options)
+        .filter(|(_, job)| read.shows(&job.key.namespace) && job.key.id.starts_with(&options.prefix));
+    let shown = read.filtered("Job", shown, |(_, job)| as_json(job))?;
+    page(shown.into_iter().map(|(row, job)| (job.key.clone(), row)), options)
 }
 
 /// The job as filters look at it.

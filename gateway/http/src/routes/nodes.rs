@@ -8,6 +8,7 @@ use model::command::DrainWish;
 use model::document::Duration;
 use model::{Command, Eligibility, NodeId};
 use state::State;
+use state::alloc::AllocRow;
 use state::node::NodeRow;
 
 use api::{
@@ -39,10 +40,8 @@ async fn list(With(server): With<AppState>, mut read: Read<ReadNodes>) -> Answer
     let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
     // Nomad has one order for nodes.
     read.options.reverse = false;
-    let view = move |state: &State, read: &Reading| {
-        Ok(nodes(state, read)?.map(|row| stub(&state.nodes, row, extras)))
-    };
-    server.list(read, |state| state.tables.nodes, view).await
+    let view = move |state: &State, row: &NodeRow| stub(&state.nodes, *row, extras);
+    server.list_each(read, |state| state.tables.nodes, nodes, view).await
 }
 
 async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
@@ -65,15 +64,16 @@ async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read:
         let allocs = find(state, &watched).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
         allocs.map(|row| state.allocs.get(*row).modified).max().unwrap_or(Index::ZERO)
     };
-    let view = move |state: &State, read: &Reading| {
+    let on_it = move |state: &State, read: &Reading| {
         let row = find(state, &id).ok().filter(|row| may_read(state, read, *row));
-        let allocs = row.into_iter().flat_map(|row| &state.nodes.load(row).allocs);
-        let known = allocs.map(|row| state.allocs.get(*row)).filter(|alloc| {
+        let allocs = row.into_iter().flat_map(|row| state.nodes.load(row).allocs.iter().copied());
+        Ok(Page::whole(allocs.filter(|row| {
+            let alloc = state.allocs.get(*row);
             !alloc.gone && ReadJob::holds(&read.access.acl, &state.jobs.get(alloc.job).key.namespace)
-        });
-        Ok(Page::whole(known.map(|alloc| state::alloc::document(state, alloc))))
+        })))
     };
-    server.list(read, index, view).await
+    let view = |state: &State, row: &AllocRow| state::alloc::document(state, state.allocs.get(*row));
+    server.list_each(read, index, on_it, view).await
 }
 
 async fn set_eligibility(

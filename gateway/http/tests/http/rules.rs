@@ -169,6 +169,38 @@ async fn long_answers_are_compressed_when_that_is_accepted() {
 }
 
 #[tokio::test]
+async fn a_large_list_comes_in_parts_and_reads_as_any_other() {
+    let cluster = Cluster::start().await;
+    for n in 0..500 {
+        let mut job = job_json(&format!("job-{n:03}"));
+        job["Meta"] = json!({"text": "x".repeat(1_000)});
+        assert_eq!(cluster.put("/v1/jobs", &json!({"Job": job})).await.status, 200);
+    }
+    let whole = cluster.get("/v1/jobs?meta=true").await;
+    assert!(whole.body.len() > 500_000, "{} bytes", whole.body.len());
+    let listed = whole.json();
+    let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|job| job["ID"].as_str().unwrap()).collect();
+    assert!(ids.len() == 500 && ids.is_sorted());
+    assert_eq!((whole.header("content-length"), whole.index()), ("", cluster.control.state().index.0));
+    for (path, coding) in [("/v1/jobs?meta=true&pretty", "gzip"), ("/v1/jobs?meta=true&pretty", "")] {
+        let mut request = request(Method::GET, path, Body::empty());
+        request.headers_mut().insert("accept-encoding", coding.parse().unwrap());
+        let got = cluster.send(request).await;
+        assert_eq!(got.header("content-encoding"), coding);
+        let mut text = String::new();
+        match coding {
+            "gzip" => flate2::read::GzDecoder::new(&got.body[..]).read_to_string(&mut text).unwrap(),
+            _ => (&got.body[..]).read_to_string(&mut text).unwrap(),
+        };
+        assert!(text.starts_with("[\n    {\n        \"") && text.ends_with("\n    }\n]\n"));
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), listed);
+    }
+    let page = cluster.get("/v1/jobs?meta=true&per_page=300").await;
+    assert_eq!((page.header("x-nomad-nexttoken"), page.header("content-length")), ("default.job-300", ""));
+    assert_eq!(page.json().as_array().unwrap().len(), 300);
+}
+
+#[tokio::test]
 async fn a_token_is_accepted_while_access_control_is_off() {
     let cluster = Cluster::start().await;
     let mut request = request(Method::GET, "/v1/jobs", Body::empty());

@@ -24,7 +24,7 @@ pub fn requested<'a>(state: &'a State, ids: &[AllocId]) -> (u64, Vec<&'a Alloc>)
 /// The allocation as Nomad's API shows it.
 pub fn document(state: &State, alloc: &Alloc) -> Allocation {
     let owner = state.jobs.get(alloc.job);
-    let report = &*alloc.report;
+    let report = alloc.report.peek();
     let text = |id: Option<AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
     let given = allocated_resources(state, alloc);
     Allocation {
@@ -92,7 +92,7 @@ pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
         desired_transition: transition(alloc),
         client_status: alloc.client.to_string(),
         client_description: alloc.client_description.to_string(),
-        task_states: alloc.report.task_states.clone(),
+        task_states: alloc.report.peek().into_owned().task_states,
         deployment_status: health(alloc),
         reschedule_tracker: tracker(state, alloc),
         followup_eval_id: follow_up(state, alloc).map(|id| id.to_string()).unwrap_or_default(),

@@ -2,13 +2,16 @@ use base::pages::PAGE_ROWS;
 use base::{Index, Time, Uuid};
 use model::Digest;
 
-use super::{ImageError, Table};
+use super::{ImageError, Table, variables};
 use crate::{State, TableIndexes};
 
 const MAGIC: &[u8; 8] = b"SOJSTATE";
 
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
-const FORMAT: u16 = 2;
+const FORMAT: u16 = 3;
+
+/// The layout of a state without variables: an earlier release can read it too.
+const WITHOUT_VARIABLES: u16 = 2;
 
 const DIGEST: usize = 88;
 const ROWS: usize = DIGEST + Digest::LEN;
@@ -38,6 +41,7 @@ impl Contents {
             Table::Settings => 1,
             Table::Deployments => state.deployments.rows.len(),
             Table::Volumes => state.volumes.len(),
+            Table::Variables => state.variables.len(),
         };
         Contents {
             index: state.index,
@@ -56,6 +60,8 @@ impl Contents {
     pub fn chunks(&self, table: Table) -> usize {
         match table {
             Table::Blocked | Table::Volumes => self.rows(table).min(1),
+            Table::Variables if self.rows(table) == 0 => 0,
+            Table::Variables => variables::CHUNKS,
             _ => self.rows(table).div_ceil(PAGE_ROWS),
         }
     }
@@ -63,7 +69,7 @@ impl Contents {
     /// Rows in one chunk of a table.
     pub fn rows_in(&self, table: Table, chunk: usize) -> usize {
         match table {
-            Table::Blocked | Table::Volumes => self.rows(table),
+            Table::Blocked | Table::Volumes | Table::Variables => self.rows(table),
             _ => PAGE_ROWS.min(self.rows(table) - chunk * PAGE_ROWS),
         }
     }
@@ -71,7 +77,9 @@ impl Contents {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(LEN);
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        let has_variables = self.rows(Table::Variables) > 0;
+        let format = if has_variables { FORMAT } else { WITHOUT_VARIABLES };
+        bytes.extend_from_slice(&format.to_le_bytes());
         bytes.extend_from_slice(&[0; 6]);
         bytes.extend_from_slice(&self.index.0.to_le_bytes());
         bytes.extend_from_slice(&self.time.0.to_le_bytes());
@@ -81,7 +89,8 @@ impl Contents {
             bytes.extend_from_slice(&index.0.to_le_bytes());
         }
         bytes.extend_from_slice(&self.digest.to_bytes());
-        self.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
+        let tables = if has_variables { self.rows.len() } else { Table::Variables as usize };
+        self.rows[..tables].iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
         bytes
     }
 
@@ -90,10 +99,15 @@ impl Contents {
             return Err(ImageError::NoImage);
         }
         let format = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if format != FORMAT {
-            return Err(ImageError::UnknownFormat(format));
+        let mut bytes = bytes.to_vec();
+        match format {
+            FORMAT => {}
+            // One table less.
+            WITHOUT_VARIABLES if bytes.len() == LEN - 4 => bytes.extend_from_slice(&[0; 4]),
+            WITHOUT_VARIABLES => return Err(ImageError::NoImage),
+            _ => return Err(ImageError::UnknownFormat(format)),
         }
-        let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| ImageError::NoImage)?;
+        let bytes: &[u8; LEN] = bytes[..].try_into().map_err(|_| ImageError::NoImage)?;
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"));
         let count =
             |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes were sliced"));

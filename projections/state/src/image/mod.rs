@@ -13,7 +13,7 @@
 //! | 32 | 16 | cluster |
 //! | 48 | 40 | the batches that last changed nodes, jobs, evaluations, allocations and deployments |
 //! | 88 | 56 | digest; see [`model::Digest`] |
-//! | 144 | 4 each | rows of each [`Table`] in its order |
+//! | 144 | 4 each | rows of each [`Table`] in its order; in format 2 without variables |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share
@@ -37,6 +37,7 @@ mod relations;
 mod requests;
 mod restore;
 mod settings;
+mod variables;
 mod versions;
 mod volumes;
 
@@ -64,10 +65,12 @@ pub(crate) enum Table {
     Deployments = 10,
     /// All in one chunk, none where there are none.
     Volumes = 11,
+    /// Spread over as many chunks as there are, none where there are none. Since format 3.
+    Variables = 12,
 }
 
 impl Table {
-    const ALL: [Table; 12] = [
+    const ALL: [Table; 13] = [
         Table::Nodes,
         Table::Classes,
         Table::Jobs,
@@ -80,6 +83,7 @@ impl Table {
         Table::Settings,
         Table::Deployments,
         Table::Volumes,
+        Table::Variables,
     ];
 
     const fn name(self) -> &'static str {
@@ -96,6 +100,7 @@ impl Table {
             Table::Settings => "settings",
             Table::Deployments => "deployments",
             Table::Volumes => "volumes",
+            Table::Variables => "variables",
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Variable {
 }
 
 /// `VariableMetadata` of Nomad's API: a variable without its items.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct VariableMetadata {
     pub namespace: String,
@@ -76,9 +76,10 @@ impl From<Variable> for VariableMetadata {
     }
 }
 
-/// Text like `1m30s`, empty for none: that is how clients read it.
+/// Text like `1m30s` in JSON, empty for none; in msgpack it is a number as everywhere.
 fn as_text<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
     match duration.0 {
+        nanos if !to.is_human_readable() => to.serialize_i64(nanos.0),
         base::Duration::ZERO => to.serialize_str(""),
         set => to.collect_str(&set),
     }

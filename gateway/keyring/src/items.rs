@@ -76,7 +76,7 @@ mod tests {
     fn items_open_for_their_variable_and_equal_ones_are_known_without_being_opened() {
         let own = ServerSecret::new(1.into(), &[1; 32]).unwrap();
         let mut state = State::default();
-        let mut activate = |state: &mut State, index| {
+        let activate = |state: &mut State, index| {
             let key = SigningKey::generate().unwrap();
             let sealed = vec![key.seal_for(own.server(), &own.public()).unwrap()];
             let (modulus, exponent) = key.public();

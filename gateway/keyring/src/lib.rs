@@ -4,6 +4,7 @@
 mod claims;
 mod introduction;
 mod items;
+mod rekey;
 mod sealing;
 mod secret;
 mod signing;
@@ -16,6 +17,7 @@ pub use claims::{
 };
 pub use introduction::{Admission, Enforcement, IntroductionSettings, Presented, admit};
 pub use items::Items;
+pub use rekey::next_rekey;
 pub use secret::ServerSecret;
 pub use signing::SigningKey;
 pub use step::{OldAfter, RootKeySettings, STUCK_AFTER, Step, Viewpoint, next_step};

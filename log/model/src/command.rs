@@ -23,7 +23,7 @@ use crate::object::{
 };
 use crate::operator::{Autopilot, SchedulerRules};
 use crate::variable::VariableKey;
-pub use crate::variable::{AcquireVariableLock, ResealVersion, SetVariable};
+pub use crate::variable::{AcquireVariableLock, RESEALED_MAX, ResealVersion, SetVariable};
 
 compiled_once! { Command Request Settlement Reply }
 

@@ -92,6 +92,9 @@ pub struct AcquireVariableLock {
     pub lock: VariableLock,
 }
 
+/// Versions that one command seals anew at most: with the largest ones that is an entry of some megabytes.
+pub const RESEALED_MAX: usize = 64;
+
 /// The items of one version of a variable, sealed anew.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ResealVersion {

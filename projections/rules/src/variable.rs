@@ -2,7 +2,7 @@
 //! follows from its digest, and that it is not too large was checked by who sealed it, and is bounded here.
 
 use base::{Duration, Index, Uuid};
-use model::command::{AcquireVariableLock, ResealVersion, SetVariable};
+use model::command::{AcquireVariableLock, RESEALED_MAX, ResealVersion, SetVariable};
 use model::event::{
     ResealedVersion, RootKeysRekeyed, VariableDeleted, VariableLockAcquired, VariableLockReleased,
     VariableSet, VariablesResealed,
@@ -22,8 +22,6 @@ const SEALED_BYTES_MAX: usize = 8 * ITEMS_BYTES_MAX;
 /// Variables at the same time, and what all their versions take, sealed: they are in the memory of every server.
 const VARIABLES_MAX: usize = 65_536;
 const TOTAL_BYTES_MAX: u64 = 256 << 20;
-/// Versions that one command seals anew at most. With the largest ones that is an entry of some megabytes.
-pub const RESEALED_MAX: usize = 64;
 
 pub const LOCK_TTL_MIN: Duration = Duration::from_secs(10);
 pub const LOCK_TTL_MAX: Duration = Duration::from_secs(24 * 3600);

@@ -67,7 +67,6 @@ fn conflict(path: &str, at: u64) -> Rejection {
     Rejection::VariableConflict { key: key(path), at: Index(at) }
 }
 
-/// J11.
 #[test]
 fn only_some_paths_are_for_variables() {
     let longest = "p".repeat(128);
@@ -203,7 +202,6 @@ fn a_namespace_with_variables_is_not_deleted() {
     world.check_replay();
 }
 
-/// J18, I9.
 #[test]
 fn a_full_rotation_ends_when_no_version_is_sealed_with_a_former_key() {
     let mut world = world();

@@ -15,7 +15,7 @@ use api::{
     JobRegisterResponse, JobRevertRequest, JobScaleStatusResponse, JobStabilityRequest, JobStabilityResponse,
     JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse, NodeListStub,
     NodePurgeResponse, PeriodicForceResponse, RaftConfiguration, ScalingPolicyListStub, ScalingRequest,
-    SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers,
+    SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers, Variable, VariableMetadata,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -144,8 +144,8 @@ const ROUTES: &[Route] = &[
     put("Search.FuzzySearch", "/v1/search/fuzzy", Some(to_json::<FuzzySearchRequest>), Fields(to_msgpack::<FuzzySearchResponse>)),
     get("ServiceRegistration.List", "/v1/services", Field("Services", to_msgpack::<Vec<serde_json::Value>>)),
     get("ServiceRegistration.GetService", "/v1/service/{ServiceName}?choose={Choose}", Field("Services", to_msgpack::<Vec<serde_json::Value>>)),
-    get("Variables.List", "/v1/vars", Field("Data", to_msgpack::<Vec<serde_json::Value>>)),
-    get("Variables.Read", "/v1/var/{Path}", Found("Data", to_msgpack::<serde_json::Value>)),
+    get("Variables.List", "/v1/vars", Field("Data", to_msgpack::<Vec<VariableMetadata>>)),
+    get("Variables.Read", "/v1/var/{Path}", Found("Data", to_msgpack::<Variable>)),
 
     get("Region.List", "/v1/regions", Whole(to_msgpack::<Vec<String>>)),
     get("Agent.Host", "/v1/agent/host?server_id={ServerID}&node_id={NodeID}", Fields(to_msgpack::<HostDataResponse>)),

@@ -195,7 +195,7 @@ mod tests {
     fn acquired(lock: u128, items: bool) -> VariableLockAcquired {
         let (ttl, delay) = (Duration::from_secs(TTL), Duration::from_secs(DELAY));
         let sealed = SealedData { key: Uuid::NIL, bytes: vec![1] };
-        let items = items.then(|| SealedItems { sealed, digest: [0; 32] });
+        let items = items.then_some(SealedItems { sealed, digest: [0; 32] });
         VariableLockAcquired { key: key(), lock: VariableLock { id: id(lock), ttl, delay }, items }
     }
 

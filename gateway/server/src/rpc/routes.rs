@@ -377,3 +377,29 @@ impl<'de> Visitor<'de> for LooseVisitor {
         Ok(Loose::Map(fields))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_variable_is_passed_on_whole() {
+        let variable = json!({
+            "Namespace": "default", "Path": "a/b", "CreateIndex": 1, "ModifyIndex": 2, "CreateTime": 3, "ModifyTime": 4,
+            "Items": {"a key": "value"}, "Lock": {"ID": "x", "TTL": "15s", "LockDelay": ""},
+        });
+        let bytes = to_msgpack::<Variable>(variable.to_string().as_bytes()).unwrap();
+        let read: BTreeMap<String, Value> = msgpack::from_slice(&bytes).unwrap();
+        assert_eq!((&read["Path"], &read["Items"]["a key"]), (&json!("a/b"), &json!("value")));
+        // Spans are numbers there.
+        assert_eq!(
+            (&read["Lock"]["TTL"], &read["Lock"]["LockDelay"]),
+            (&json!(15_000_000_000_u64), &json!(0))
+        );
+        let list = to_msgpack::<Vec<VariableMetadata>>(json!([variable]).to_string().as_bytes()).unwrap();
+        let list: Vec<BTreeMap<String, Value>> = msgpack::from_slice(&list).unwrap();
+        assert!(!list[0].contains_key("Items") && list[0]["ModifyIndex"] == 2);
+    }
+}

@@ -68,7 +68,7 @@ pub(crate) fn versions(style: &OutputStyle, versions: &[VariableVersion]) -> Str
     table.render()
 }
 
-/// Text of HCL: what begins a template there is kept as it is.
+/// Text of HCL. Its dialects double what begins a template, or leave it, but all of them know characters by their numbers.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     let mut rest = text.chars().peekable();
@@ -79,10 +79,7 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            '$' | '%' if rest.peek() == Some(&'{') => {
-                quoted.push(c);
-                quoted.push(c);
-            }
+            '$' | '%' if rest.peek() == Some(&'{') => quoted.push_str(&format!("\\u{:04x}", c as u32)),
             c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", c as u32)),
             c => quoted.push(c),
         }
@@ -104,6 +101,8 @@ mod tests {
             "plain",
             "a \"quote\"",
             "${not} %{a} template $ {",
+            "${\"open",
+            "$${twice}",
             "back\\slash",
             "lines\n\r\tand \u{1} ünïcode",
         ];

@@ -81,6 +81,8 @@ pub struct Operations {
     pub configure_scheduler: Every,
     /// Jobs mount volumes if there is any such operation.
     pub volume: Every,
+    /// Variables are set, and locked by clients that do not renew.
+    pub variable: Every,
     /// Of each reader: it goes to another server.
     pub move_reader: Every,
 }
@@ -110,7 +112,11 @@ impl Options {
             network: Network::draw(rng),
             log: LogOptions::draw(rng),
             faults: Faults::draw(rng),
-            operations: Operations::draw(rng, &mut Rng::stream(seed, "volume requests")),
+            operations: Operations::draw(
+                rng,
+                &mut Rng::stream(seed, "volume requests"),
+                &mut Rng::stream(seed, "variables"),
+            ),
             tasks: Tasks {
                 start_max: millis(rng, 50, 5_000),
                 failing: pick(rng, &[0, 0, 20, 200]),
@@ -164,7 +170,7 @@ impl Faults {
 }
 
 impl Operations {
-    fn draw(rng: &mut Rng, of_volumes: &mut Rng) -> Operations {
+    fn draw(rng: &mut Rng, of_volumes: &mut Rng, of_variables: &mut Rng) -> Operations {
         Operations {
             write: Some(Duration::from_millis(pick(rng, &[500, 3_000, 20_000]))),
             eligibility: often(rng, 10, 200),
@@ -178,6 +184,7 @@ impl Operations {
             steer_deployment: often(rng, 10, 60),
             configure_scheduler: often(rng, 15, 60),
             volume: often(of_volumes, 3, 30),
+            variable: sometimes(of_variables, 2, 20),
             move_reader: often(rng, 5, 60),
         }
     }

@@ -109,12 +109,14 @@ impl Bug {
     ];
 
     /// Those that sit in the leader's controllers.
-    pub const CONTROLLERS: [Bug; 5] = [
+    pub const CONTROLLERS: [Bug; 7] = [
         Bug::LeadsBlind("broker"),
         Bug::LeadsBlind("heartbeats"),
         Bug::LeadsBlind("launches"),
         Bug::Forgets("deployments"),
         Bug::Forgets("drains"),
+        Bug::LeadsBlind("locks"),
+        Bug::Forgets("locks"),
     ];
 
     /// Those that sit in the rules.

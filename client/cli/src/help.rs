@@ -8,7 +8,7 @@ use crate::flags::{FlagSpec, Takes};
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
 
 /// Summaries of command groups.
-const GROUPS: [(&str, &str); 16] = [
+const GROUPS: [(&str, &str); 17] = [
     ("acl", "Manage policies, roles and tokens."),
     ("alloc", "Show allocations, their files and logs, and act on their tasks."),
     ("config", "Check configurations of agents."),
@@ -24,6 +24,7 @@ const GROUPS: [(&str, &str); 16] = [
     ("service", "Show and delete services registered in the cluster itself."),
     ("system", "Collect garbage."),
     ("tls", "Make and show certificates."),
+    ("var", "Set, show and lock variables, and show what they held."),
     ("why", "Explain placement decisions."),
 ];
 

@@ -25,6 +25,7 @@ mod pools;
 mod scaling;
 mod services;
 pub mod stream;
+mod variable;
 
 pub use agent::ApiRequest;
 pub use allocs::{AllocCheckStatus, LogRequest, LogSource};
@@ -39,3 +40,4 @@ pub use reqwest::Response;
 pub use services::{NamespaceServices, ServiceInstance, ServiceStub};
 pub use stream::{EventQuery, Events, Frames, Message, Subscription};
 pub use tls::client::ClientOptions as TlsOptions;
+pub use variable::VariableChange;

@@ -14,6 +14,11 @@ impl<T: Copy + Default> Globs<T> {
         }
     }
 
+    /// The rule for this name alone.
+    pub(crate) fn exact(&self, name: &str) -> Option<T> {
+        self.0.get(name).copied()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<T> {
         if let Some(value) = self.0.get(name) {
             return Some(*value);

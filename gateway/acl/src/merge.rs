@@ -108,11 +108,17 @@ impl Acl {
         if self.is_management {
             return true;
         }
-        if let Some(set) = self.variables.get(&variable_key(namespace, path)) {
-            return allowed(set, capability, VariableCapability::Deny);
+        let key = variable_key(namespace, path);
+        let holds = |set| allowed(set, capability, VariableCapability::Deny);
+        if let Some(exact) = self.variables.exact(&key) {
+            return holds(exact);
         }
-        matches!(capability, VariableCapability::Read | VariableCapability::List)
-            && self.workload.as_ref().is_some_and(|task| task.owns(namespace, path))
+        // A glob of some policy takes nothing away from what a task's own job keeps for it.
+        let is_own = self.workload.as_ref().is_some_and(|task| task.owns(namespace, path));
+        if is_own && matches!(capability, VariableCapability::Read | VariableCapability::List) {
+            return true;
+        }
+        self.variables.get(&key).is_some_and(holds)
     }
 
     /// There are variables of the namespace that may be looked at or changed.

@@ -127,6 +127,12 @@ fn a_task_reads_what_its_job_keeps_for_it() {
     let denied = task(&[deny]);
     assert!(!denied.allows_variable("default", "nomad/jobs/web", VariableCapability::Read));
     assert!(denied.allows_variable("default", "nomad/jobs/web/api", VariableCapability::Read));
+    let lists = task(&[r#"namespace "*" { variables { path "*" { capabilities = ["list"] } } }"#]);
+    assert!(
+        lists.allows_variable("default", "nomad/jobs/web", VariableCapability::Read),
+        "a glob is no other word"
+    );
+    assert!(!lists.allows_variable("default", "nomad/jobs/db", VariableCapability::Read));
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub mod scaling;
 pub mod search;
 pub mod space;
 pub mod statuses;
+pub mod variable;
 pub mod volume;
 
 pub use acl::*;
@@ -50,4 +51,5 @@ pub use scaling::*;
 pub use search::*;
 pub use space::*;
 pub use statuses::*;
+pub use variable::*;
 pub use volume::*;

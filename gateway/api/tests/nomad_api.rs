@@ -214,6 +214,7 @@ held! {
         StatObject StatValue StreamFrame TagVersionRequest TaskDiff TaskGroupDiff
         TaskGroupScaleStatus TaskGroupSummary TaskResourceUsage
         CSIPlugin CSIPluginListStub CSIVolumeListStub CSIVolumeRegisterRequest CSIVolumeRegisterResponse
+        Variable VariableMetadata VariableLock
         DiskUsage HostData HostDataResponse HostVolumeDeleteResponse HostVolumeRegisterRequest HostVolumeStub
     }
     model::document {
@@ -253,7 +254,7 @@ held! {
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
-        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess
+        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion
     }
     model::document {
         GroupReasons Lack NearMiss Reconnect

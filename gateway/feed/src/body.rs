@@ -1,7 +1,9 @@
 //! An event as Nomad's stream shows it, with the row as it was after the batch.
 
+use api::VariableMetadata;
 use base::Index;
 use bytes::Bytes;
+use model::VariableKey;
 use model::document::{Allocation, Deployment, Evaluation, Job, Node};
 use serde::Serialize;
 use state::State;
@@ -36,6 +38,8 @@ struct Payload {
     allocation: Option<Box<Allocation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deployment: Option<Deployment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<VariableMetadata>,
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
@@ -47,12 +51,12 @@ pub(crate) fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
         namespace: &entry.namespace,
         filter_keys: (!entry.filter_keys.is_empty()).then_some(&entry.filter_keys),
         index: index.0,
-        payload: payload(state, entry.row),
+        payload: payload(state, entry),
     };
     serde_json::to_vec(&event).expect("documents have a JSON form").into()
 }
 
-fn payload(state: &State, row: Row) -> Payload {
+fn payload(state: &State, entry: &Entry) -> Payload {
     let nothing = Payload {
         node: None,
         job: None,
@@ -60,8 +64,9 @@ fn payload(state: &State, row: Row) -> Payload {
         evaluation: None,
         allocation: None,
         deployment: None,
+        metadata: None,
     };
-    match row {
+    match entry.row {
         Row::Node(row) => Payload { node: Some(state::node::document(&state.nodes, row)), ..nothing },
         Row::Job(row) => {
             let job = state.jobs.get(row);
@@ -79,6 +84,11 @@ fn payload(state: &State, row: Row) -> Payload {
         Row::Deployment(row) => {
             let document = state::deployment::document(state, state.deployments.get(row));
             Payload { deployment: Some(document), ..nothing }
+        }
+        Row::Variable(_) => {
+            let key = VariableKey::new(&entry.namespace, &entry.key);
+            let deleted = state.variables.get(&key).is_none().then_some(true);
+            Payload { metadata: entry.variable.as_deref().cloned(), deleted, ..nothing }
         }
     }
 }

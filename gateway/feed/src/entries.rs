@@ -4,13 +4,15 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use api::VariableMetadata;
 use base::Index;
-use model::{AllocId, Batch, CommandKind, DeploymentId, EvalId, Event, JobKey, NodeId, Subject};
+use model::{AllocId, Batch, CommandKind, DeploymentId, EvalId, Event, JobKey, NodeId, Subject, VariableKey};
 use state::alloc::AllocRow;
 use state::deployment::DeploymentRow;
 use state::eval::EvalRow;
 use state::job::JobRow;
 use state::node::NodeRow;
+use state::variable::Variable;
 use state::{FoldError, State};
 
 /// An event of the stream without its payload: all that filters look at.
@@ -25,6 +27,8 @@ pub struct Entry {
     /// What it can be found by besides its key.
     pub filter_keys: Vec<String>,
     pub row: Row,
+    /// The variable that it is about: there may be none any more after the batch.
+    pub variable: Option<Box<VariableMetadata>>,
 }
 
 /// The row whose state after the batch is the payload.
@@ -35,6 +39,8 @@ pub enum Row {
     Eval(EvalRow),
     Alloc(AllocRow),
     Deployment(DeploymentRow),
+    /// Which one of those that the batch names: variables have no rows.
+    Variable(u32),
 }
 
 pub const NODE: &str = api::TOPICS[4];
@@ -42,6 +48,7 @@ pub const JOB: &str = api::TOPICS[3];
 pub const EVALUATION: &str = api::TOPICS[2];
 pub const ALLOCATION: &str = api::TOPICS[0];
 pub const DEPLOYMENT: &str = api::TOPICS[1];
+pub const VARIABLE: &str = api::TOPICS[5];
 
 /// Folds a batch and lists its entries.
 ///
@@ -56,6 +63,7 @@ pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
         registered: BTreeSet::new(),
         removed,
         listed: HashSet::new(),
+        variables: Vec::new(),
         entries: Vec::new(),
     };
     listing.registered = batch.events.iter().filter_map(|logged| listing.registers(&logged.event)).collect();
@@ -122,6 +130,10 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
             Some(CommandKind::SetAllocHealth) => "DeploymentAllocHealth",
             _ => "EvaluationUpdated",
         }),
+        Event::VariableSet(_)
+        | Event::VariableDeleted(_)
+        | Event::VariableLockAcquired(_)
+        | Event::VariableLockReleased(_) => Some("VariableUpdated"),
         // Nomad's stream has nothing of the kind.
         _ => None,
     }
@@ -131,11 +143,13 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
 struct Removed {
     nodes: Vec<(NodeId, NodeRow)>,
     jobs: Vec<(JobKey, JobRow)>,
+    /// As they were before.
+    variables: Vec<VariableMetadata>,
 }
 
 impl Removed {
     fn of(state: &State, batch: &Batch) -> Removed {
-        let mut removed = Removed { nodes: Vec::new(), jobs: Vec::new() };
+        let mut removed = Removed { nodes: Vec::new(), jobs: Vec::new(), variables: Vec::new() };
         for logged in &batch.events {
             match &logged.event {
                 Event::NodeDeregistered(e) => {
@@ -143,6 +157,9 @@ impl Removed {
                 }
                 Event::JobPurged(e) => {
                     removed.jobs.extend(state.jobs.find(&e.key).map(|row| (e.key.clone(), row)));
+                }
+                Event::VariableDeleted(e) => {
+                    removed.variables.extend(state.variables.get(&e.key).map(|row| metadata(&e.key, row)));
                 }
                 _ => {}
             }
@@ -167,6 +184,8 @@ struct Listing<'a> {
     registered: BTreeSet<JobRow>,
     removed: Removed,
     listed: HashSet<(&'static str, Row)>,
+    /// Those that the batch names.
+    variables: Vec<VariableKey>,
     entries: Vec<Entry>,
 }
 
@@ -196,6 +215,10 @@ impl Listing<'_> {
                 self.deployment(kind, e.deployment);
                 self.allocs(kind, &e.allocs);
             }
+            Event::VariableSet(e) => self.variable(kind, &e.key),
+            Event::VariableDeleted(e) => self.variable(kind, &e.key),
+            Event::VariableLockAcquired(e) => self.variable(kind, &e.key),
+            Event::VariableLockReleased(e) => self.variable(kind, &e.key),
             _ => self.subject(kind, event.subject()),
         }
     }
@@ -274,6 +297,32 @@ impl Listing<'_> {
         }
     }
 
+    /// What came and went within the batch was never seen by anybody.
+    fn variable(&mut self, kind: &'static str, key: &VariableKey) {
+        let after = self.state.variables.get(key).map(|row| metadata(key, row));
+        let before = || {
+            self.removed
+                .variables
+                .iter()
+                .find(|known| known.path == key.path && known.namespace == key.namespace)
+        };
+        let Some(shown) = after.or_else(|| before().cloned()) else { return };
+        if self.variables.contains(key) {
+            return;
+        }
+        let row = Row::Variable(self.variables.len() as u32);
+        self.variables.push(key.clone());
+        self.entries.push(Entry {
+            topic: VARIABLE,
+            kind,
+            key: key.path.clone(),
+            namespace: key.namespace.clone(),
+            filter_keys: Vec::new(),
+            row,
+            variable: Some(Box::new(shown)),
+        });
+    }
+
     /// They are members like the others from here on.
     fn canaries(&mut self, kind: &'static str, id: DeploymentId, groups: &[String]) {
         let known = self.state.deployments.lookup(id);
@@ -322,8 +371,22 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
             let JobKey { namespace, id } = state.jobs.get(deployment.job).key.clone();
             (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
+        Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
-    Entry { topic, kind, key, namespace, filter_keys, row }
+    Entry { topic, kind, key, namespace, filter_keys, row, variable: None }
+}
+
+/// Without its lock: who knows the id of a lock holds it.
+fn metadata(key: &VariableKey, row: &Variable) -> VariableMetadata {
+    VariableMetadata {
+        namespace: key.namespace.clone(),
+        path: key.path.clone(),
+        create_index: row.created.0,
+        modify_index: row.modified.0,
+        create_time: row.created_at.0,
+        modify_time: row.modified_at.0,
+        lock: None,
+    }
 }
 
 /// Job and deployment; the latter is empty for what belongs to none.

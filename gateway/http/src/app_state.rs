@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use api::Consistency;
 use audit::Audit;
 use base::{Index, Time, Uuid};
-use control::{Control, Receipt};
+use control::{Control, Receipt, SubmitError};
 use history::History;
 use keyring::{IntroductionSettings, Signer};
 use metrics::{NodeFigures, Samples};
@@ -117,6 +117,18 @@ impl AppState {
     /// # Errors
     /// 403, the rejection, or why the outcome is not known.
     pub(crate) async fn submit(&self, write: &Write, command: Command) -> Result<Receipt, Failure> {
+        Ok(self.submitted(write, command).await??)
+    }
+
+    /// The same, for who answers rejections itself.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) async fn submitted(
+        &self,
+        write: &Write,
+        command: Command,
+    ) -> Result<Result<Receipt, SubmitError>, Failure> {
         if access::names_unknown(&self.control.state(), &command) {
             // It may be new, in a namespace that is not the caller's.
             self.fresh(Consistency::Confirmed, Index::ZERO).await?;
@@ -126,7 +138,7 @@ impl AppState {
             said: write.said,
             ..Request::named(write.request, Actor::Caller(write.caller.clone()), command)
         };
-        Ok(self.control.submit(request).await?)
+        Ok(self.control.submit(request).await)
     }
 
     /// # Errors

@@ -3,6 +3,8 @@
 
 mod claims;
 mod introduction;
+mod items;
+mod rekey;
 mod sealing;
 mod secret;
 mod signing;
@@ -14,6 +16,8 @@ pub use claims::{
     AUDIENCE, Claims, Holder, IntroductionClaims, NoIdentity, NodeClaims, Workload, WorkloadClaims, key_of,
 };
 pub use introduction::{Admission, Enforcement, IntroductionSettings, Presented, admit};
+pub use items::Items;
+pub use rekey::next_rekey;
 pub use secret::ServerSecret;
 pub use signing::SigningKey;
 pub use step::{OldAfter, RootKeySettings, STUCK_AFTER, Step, Viewpoint, next_step};

@@ -77,7 +77,7 @@ impl SigningKey {
         let (modulus, exponent) = self.public();
         let sealed = keyring.servers().iter().map(|(server, key)| self.seal_for(*server, &key.public));
         let sealed = sealed.collect::<Result<_, _>>()?;
-        Ok(ActivateRootKey { key: self.id, modulus, exponent, sealed, only_after })
+        Ok(ActivateRootKey { key: self.id, modulus, exponent, sealed, only_after, full: false })
     }
 
     pub(crate) fn pkcs8(&self) -> Result<Vec<u8>, KeyError> {

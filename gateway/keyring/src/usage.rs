@@ -13,10 +13,13 @@ pub fn uses_identity(task: &Task) -> bool {
 }
 
 /// A token that the key has signed may still be presented: one without an end by a task that lives, or one that has not
-/// expired since the key was replaced; or it seals the secret of an access token. The active key is always in use.
+/// expired since the key was replaced; or it seals the secret of an access token, or a version of a variable. The active key is always in use.
 pub fn is_used(state: &State, key: Uuid, now: Time) -> bool {
     let keys = state.keyring.keys();
     let Some(own) = keys.get(&key) else { return false };
+    if state.variables.iter().any(|(_, variable)| variable.is_sealed_with(key)) {
+        return true;
+    }
     if state.acl.tokens().any(|(_, token)| token.secret.sealed.key == key) {
         return true;
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use base::Time;
 use control::{Control, SubmitError};
 use keyring::{
-    KeyError, RootKeySettings, ServerSecret, Signer, SigningKey, Step, Viewpoint, is_used, next_step,
+    KeyError, RootKeySettings, ServerSecret, Signer, SigningKey, Step, Viewpoint, is_used, next_rekey,
+    next_step,
 };
 use model::{Actor, Command, Request};
 use state::State;
@@ -57,6 +58,16 @@ pub(crate) async fn keep(control: Control, signer: Arc<Signer>, settings: RootKe
             next_step(&state.keyring, &own, |key| is_used(&state, key, own.now))
         };
         match step {
+            None if control.leads() && !state.keyring.rekeying().is_empty() => {
+                match rekey(&control, &state, &signer).await {
+                    Ok(true) => tracing::info!("variables were sealed with the active root key"),
+                    Ok(false) => sleep(POLL_IDLE).await,
+                    Err(error) => {
+                        tracing::debug!(%error, "variables stay sealed as they are for now");
+                        sleep(AGAIN).await;
+                    }
+                }
+            }
             None => {
                 if looks {
                     looked = Instant::now();
@@ -74,6 +85,15 @@ pub(crate) async fn keep(control: Control, signer: Arc<Signer>, settings: RootKe
             },
         }
     }
+}
+
+/// Goes on with a full rotation. Whether something was written.
+async fn rekey(control: &Control, state: &Arc<State>, signer: &Arc<Signer>) -> Result<bool, StepError> {
+    let (state, signer) = (Arc::clone(state), Arc::clone(signer));
+    let next = tokio::task::spawn_blocking(move || next_rekey(&signer, &state)).await?;
+    let Some(command) = next else { return Ok(false) };
+    let actor = Actor::Server("keyring".to_string());
+    Ok(control.submit(Request::unnamed(actor, command)).await?.wrote)
 }
 
 /// Whether something was written.

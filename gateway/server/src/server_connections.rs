@@ -263,6 +263,7 @@ mod tests {
         same(&LeaderCall::Dequeue { types: vec![JobType::Service, JobType::Batch], patience: Span(5) });
         same(&LeaderCall::ReadIndex { confirmed: true });
         same(&LeaderCall::KeepImage);
+        same(&LeaderCall::RenewLock { key: model::VariableKey::new("default", "a/b"), lock: id(10) });
         let receipt = Receipt {
             index: Index(7),
             time: Time(8),
@@ -296,6 +297,9 @@ mod tests {
             LeaderAnswer::ReadIndex(Some(Index(3))),
             LeaderAnswer::Kept(Ok(Index(4))),
             LeaderAnswer::Kept(Err("a state is being restored".to_string())),
+            LeaderAnswer::Renewed(None),
+            LeaderAnswer::Renewed(Some(Ok(()))),
+            LeaderAnswer::Renewed(Some(Err(control::NotRenewed::Foreign))),
         ];
         answers.iter().for_each(same);
     }

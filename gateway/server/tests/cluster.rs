@@ -92,6 +92,30 @@ async fn of_racing_writers_only_one_goes_on_from_each_index() {
     Arc::into_inner(cluster).expect("all races are over").shutdown().await;
 }
 
+/// Only the leader counts how long a lock holds, whichever server is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_is_renewed_through_every_server() {
+    let cluster = Cluster::start().await;
+    for nth in 0..3 {
+        cluster.signing(nth).await;
+    }
+    let acquire = serde_json::json!({"Items": {"owner": "me"}, "Lock": {"TTL": "30s"}});
+    let (status, held) = cluster.put(0, "/v1/var/lock?lock-acquire=true", &acquire).await;
+    assert_eq!(status, 200, "{held}");
+    let held: serde_json::Value = serde_json::from_str(&held).unwrap();
+    let own = serde_json::json!({"Lock": held["Lock"]});
+    let other = serde_json::json!({"Lock": {"ID": "00000000-0000-0000-0000-000000000001"}});
+    for nth in 0..3 {
+        let (status, answer) = cluster.put(nth, "/v1/var/lock?lock-renew=true", &own).await;
+        assert_eq!(status, 200, "{answer}");
+        let (status, answer) = cluster.put(nth, "/v1/var/lock?lock-renew=true", &other).await;
+        assert_eq!((status, answer.as_str()), (409, "attempting to modify locked variable"));
+        let (status, answer) = cluster.put(nth, "/v1/var/lock?cas=0", &acquire).await;
+        assert!(status == 409 && answer.contains("\"owner\":\"me\""), "every server opens it: {answer}");
+    }
+    cluster.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_of_a_server_is_followed_through_another() {
     let cluster = Cluster::start().await;

@@ -22,6 +22,8 @@ use crate::object::{
     VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
+use crate::variable::VariableKey;
+pub use crate::variable::{AcquireVariableLock, RESEALED_MAX, ResealVersion, SetVariable};
 
 compiled_once! { Command Request Settlement Reply }
 
@@ -318,6 +320,29 @@ commands! {
     110 ExchangeOneTimeToken {
         digest: [u8; 32],
     },
+    170 SetVariable(Box<SetVariable>),
+    171 DeleteVariable {
+        key: VariableKey,
+        only_at: Option<Index>,
+        /// Its lock, while it has one.
+        lock: Option<Uuid>,
+    },
+    172 AcquireVariableLock(Box<AcquireVariableLock>),
+    173 ReleaseVariableLock {
+        key: VariableKey,
+        lock: Uuid,
+    },
+    /// Nobody renewed the lock, and nobody else may have waited for too long.
+    174 ExpireVariableLock {
+        key: VariableKey,
+        lock: Uuid,
+    },
+    /// Puts the same items, sealed with the active root key, in place of what an older one seals.
+    175 ResealVariables {
+        versions: Vec<ResealVersion>,
+    },
+    /// Takes note of keys that seal no variable any more.
+    176 FinishRekey,
     /// A piece of a saved state, in order; the first one begins anew.
     51 GiveStateChunk {
         restore: Uuid,
@@ -388,6 +413,9 @@ pub struct ActivateRootKey {
     pub sealed: Vec<SealedKey>,
     /// Only if this is the active key; nil: only if there is none. `None`: whichever is.
     pub only_after: Option<Uuid>,
+    /// What former keys seal is to be sealed with this one.
+    #[serde(default)]
+    pub full: bool,
 }
 
 /// Makes a token. Who asks has drawn its accessor and its secret.

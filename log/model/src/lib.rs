@@ -20,6 +20,7 @@ mod partial;
 mod rejection;
 mod report;
 mod template;
+mod variable;
 
 pub use batch::{Batch, CommandRecord, EPOCH, LoggedEvent};
 pub use command::{Command, CommandKind, Reply, Request};
@@ -36,3 +37,4 @@ pub use operator::{Autopilot, Preempting, SchedulerRules};
 pub use rejection::{Rejection, RejectionKind};
 pub use report::Report;
 pub use template::{Given, GivenToTask, Template};
+pub use variable::{SealedItems, VariableKey, VariableLock};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::compiled_once;
 use crate::object::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
+use crate::variable::VariableKey;
 
 compiled_once! { Rejection }
 
@@ -99,6 +100,14 @@ pub enum Rejection {
     /// The one-time token is not known, was exchanged before, or has expired.
     #[error("Permission denied")]
     OneTimeTokenRefused,
+    #[error("variable not found")]
+    VariableUnknown(VariableKey),
+    /// It is another one than the caller saw, or somebody else holds its lock. `at`: the index it was last modified at; zero
+    /// if there is none.
+    #[error("variable {:?} was changed at index {at} meanwhile, or is locked", .key.path)]
+    VariableConflict { key: VariableKey, at: Index },
+    #[error("{0}")]
+    VariableInvalid(String),
     #[error("volume not found: {}", .0.id)]
     VolumeUnknown(VolumeKey),
     #[error("volume in use: {}", .0.id)]
@@ -140,6 +149,7 @@ impl Rejection {
             | Rejection::AclPolicyUnknown(_)
             | Rejection::AclRoleUnknown(_)
             | Rejection::AclTokenUnknown(_)
+            | Rejection::VariableUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)
@@ -151,6 +161,7 @@ impl Rejection {
             | Rejection::JobRefused(_)
             | Rejection::DeploymentRefused(_)
             | Rejection::VolumeInUse(_)
+            | Rejection::VariableConflict { .. }
             | Rejection::RootKeyRefused(_)
             | Rejection::EvalRefused(_)
             | Rejection::RequestReused(_)
@@ -171,6 +182,7 @@ impl Rejection {
             | Rejection::RootKeyInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AclInvalid(_)
+            | Rejection::VariableInvalid(_)
             | Rejection::AutopilotInvalid { .. }
             | Rejection::NoUpdates => RejectionKind::Invalid,
         }

@@ -5,7 +5,8 @@ use state::State;
 
 use crate::decision::{Context, Decision};
 use crate::{
-    acl, alloc, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool, volume,
+    acl, alloc, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool,
+    variable, volume,
 };
 
 /// Judges a command on a state.
@@ -111,6 +112,13 @@ pub fn decide(
             acl::one_time::create(&state.acl, ctx.time, *accessor, *digest)
         }
         Command::ExchangeOneTimeToken { digest } => acl::one_time::exchange(&state.acl, ctx.time, digest),
+        Command::SetVariable(wanted) => variable::set(state, wanted),
+        Command::DeleteVariable { key, only_at, lock } => variable::delete(state, key, *only_at, *lock),
+        Command::AcquireVariableLock(wanted) => variable::acquire(state, wanted),
+        Command::ReleaseVariableLock { key, lock } => variable::release(state, key, *lock),
+        Command::ExpireVariableLock { key, lock } => Ok(variable::expire(state, key, *lock)),
+        Command::ResealVariables { versions } => variable::reseal(state, versions),
+        Command::FinishRekey => Ok(variable::finish_rekey(state)),
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }

@@ -2,7 +2,7 @@
 
 use base::Uuid;
 use model::command::ActivateRootKey;
-use model::event::{RootKeyActivated, RootKeyRemoved, RootKeySealed, ServerKeyAnnounced};
+use model::event::{RootKeyActivated, RootKeyRemoved, RootKeySealed, RootKeysRekeying, ServerKeyAnnounced};
 use model::{Rejection, SealedKey};
 use state::keyring::Keyring;
 
@@ -43,13 +43,18 @@ pub(crate) fn activate(keyring: &Keyring, request: &ActivateRootKey) -> Result<D
     if keyring.keys().len() >= ROOT_KEYS_MAX {
         return refused(&format!("there are {ROOT_KEYS_MAX} root keys already: remove one that is not used"));
     }
-    Ok(RootKeyActivated {
+    let activated = RootKeyActivated {
         key: request.key,
         modulus: request.modulus.clone(),
         exponent: request.exponent.clone(),
         sealed: request.sealed.clone(),
+    };
+    let former: Vec<Uuid> = keyring.keys().keys().copied().collect();
+    let mut events = vec![activated.into()];
+    if request.full && !former.is_empty() {
+        events.push(RootKeysRekeying { keys: former }.into());
     }
-    .into())
+    Ok(Decision::of(events))
 }
 
 pub(crate) fn seal(keyring: &Keyring, key: Uuid, sealed: &SealedKey) -> Result<Decision, Rejection> {
@@ -128,6 +133,7 @@ mod tests {
             exponent: vec![2],
             sealed: sealed.collect(),
             only_after: only_after.map(Uuid::from),
+            full: false,
         }))
     }
 

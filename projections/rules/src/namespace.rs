@@ -21,7 +21,7 @@ pub fn upsert(state: &State, wanted: &Namespace) -> Result<Decision, Rejection> 
 }
 
 /// # Errors
-/// [`Rejection::NamespaceInUse`] while jobs that have not ended, or volumes, are in it, and for the default one.
+/// [`Rejection::NamespaceInUse`] while jobs that have not ended, volumes or variables are in it, and for the default one.
 pub fn delete(state: &State, name: &str) -> Result<Decision, Rejection> {
     let in_use = |why: String| Err(Rejection::NamespaceInUse(why));
     if name == DEFAULT {
@@ -38,6 +38,10 @@ pub fn delete(state: &State, name: &str) -> Result<Decision, Rejection> {
     let volumes = state.volumes.iter().filter(|(key, _)| key.namespace == name).count();
     if volumes > 0 {
         return in_use(format!("namespace {name:?} has {volumes} volumes"));
+    }
+    let variables = state.variables.below(name, "").count();
+    if variables > 0 {
+        return in_use(format!("namespace {name:?} has {variables} variables"));
     }
     Ok(NamespaceDeleted { name: name.to_string() }.into())
 }

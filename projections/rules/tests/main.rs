@@ -10,4 +10,5 @@ mod node_life;
 mod plans;
 mod restore;
 mod stories;
+mod variables;
 mod volumes;

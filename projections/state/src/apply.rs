@@ -3,7 +3,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 use base::{Index, Time, Uuid};
-use model::{Batch, CommandRecord, EPOCH, Event, LoggedEvent, RequestId};
+use model::{Actor, Batch, CommandRecord, EPOCH, Event, LoggedEvent, RequestId};
 
 use crate::moment::Moment;
 use crate::requests::Remembered;
@@ -88,7 +88,7 @@ impl State {
             if let Event::EvalCreated(created) = event {
                 eval = eval.or(Some(created.eval.id));
             }
-            self.fold(at, event, delta);
+            self.fold(at, &record.actor, event, delta);
         }
         if record.request != RequestId::default() {
             self.requests.remember(record.request, Remembered { index: at.index, eval });
@@ -112,7 +112,7 @@ impl State {
         (self.index, self.time) = (at.index, at.time);
         self.check_tables();
         self.settle_digest();
-        self.release_forgotten(self.forgotten_by(delta));
+        self.release_forgotten(delta);
     }
 
     /// What every batch leaves behind, as far as it can be checked without a look at the rows.
@@ -132,7 +132,7 @@ impl State {
         if request == RequestId::default() { None } else { self.requests.get(request) }
     }
 
-    fn fold(&mut self, at: Moment, event: &Event, delta: &mut Delta) {
+    fn fold(&mut self, at: Moment, by: &Actor, event: &Event, delta: &mut Delta) {
         match event {
             Event::ClusterFounded(e) => self.cluster = e.cluster,
             Event::NodeRegistered(e) => delta.nodes.push(self.nodes.registered(at, e)),
@@ -191,6 +191,13 @@ impl State {
             Event::RootKeyActivated(e) => self.keyring.root_key_activated(at, e),
             Event::RootKeySealed(e) => self.keyring.root_key_sealed(at, e),
             Event::RootKeyRemoved(e) => self.keyring.root_key_removed(at, e),
+            Event::RootKeysRekeying(e) => self.keyring.rekeying_began(at, e),
+            Event::RootKeysRekeyed(e) => self.keyring.rekeyed(at, e),
+            Event::VariableSet(e) => self.variables.was_set(at, by, e, delta),
+            Event::VariableDeleted(e) => self.variables.deleted(at, e, delta),
+            Event::VariableLockAcquired(e) => self.variables.lock_acquired(at, by, e, delta),
+            Event::VariableLockReleased(e) => self.variables.lock_released(at, e, delta),
+            Event::VariablesResealed(e) => self.variables.resealed(e),
             Event::StateChunkGiven(e) => self.chunk_given(at, e),
             Event::StateRestored(e) => self.state_restored(at, e, delta),
             Event::AllocTransitionRequested(e) => self.alloc_transition_requested(at, e, delta),

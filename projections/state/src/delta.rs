@@ -1,3 +1,5 @@
+use model::VariableKey;
+
 use crate::row::{AllocRow, DeploymentRow, EvalRow, JobRow, NodeRow};
 
 /// What a batch touched, for those who act after the commit. A row may stand in it more than once.
@@ -8,6 +10,7 @@ pub struct Delta {
     pub evals: Vec<EvalRow>,
     pub allocs: Vec<AllocRow>,
     pub deployments: Vec<DeploymentRow>,
+    pub variables: Vec<VariableKey>,
     /// Some node class gained free resources: blocked evaluations may have become runnable.
     pub capacity: bool,
     /// A snapshot was restored: row numbers stand for other objects than before.

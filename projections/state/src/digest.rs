@@ -20,7 +20,7 @@ impl State {
             allocs: self.allocs.rows.sum(),
             deployments: self.deployments.rows.sum(),
             requests: self.requests.digest(),
-            cluster: self.cluster_digest(self.volumes.sum),
+            cluster: self.cluster_digest(self.volumes.sum, self.variables.hash()),
         }
     }
 
@@ -33,7 +33,7 @@ impl State {
             allocs: self.allocs.rows.recomputed_held(alloc::hash::row),
             deployments: self.deployments.rows.recomputed_held(deployment::hash::row),
             requests: self.requests.recomputed_digest(),
-            cluster: self.cluster_digest(self.volumes.recomputed()),
+            cluster: self.cluster_digest(self.volumes.recomputed(), self.variables.recomputed_hash()),
         }
     }
 
@@ -50,7 +50,7 @@ impl State {
         self.acl.settle_digest();
     }
 
-    fn cluster_digest(&self, volumes: u64) -> u64 {
+    fn cluster_digest(&self, volumes: u64, variables: u64) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {
             return 0;
@@ -96,6 +96,9 @@ impl State {
             if part != 0 {
                 hash.word(part);
             }
+        }
+        if variables != 0 {
+            hash.word(variables);
         }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {

@@ -21,6 +21,7 @@ pub(crate) enum Domain {
     AclPolicies = 15,
     AclRoles = 16,
     AclTokens = 17,
+    Variables = 18,
 }
 
 impl Domain {

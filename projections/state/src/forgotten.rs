@@ -17,16 +17,17 @@ pub(crate) struct Forgotten {
 
 impl State {
     /// Releases what was forgotten before this batch, and remembers what was in it.
-    pub(crate) fn release_forgotten(&mut self, now: Forgotten) {
-        let before = std::mem::replace(&mut self.forgotten, now);
+    pub(crate) fn release_forgotten(&mut self, delta: &Delta) {
+        let before = std::mem::take(&mut self.forgotten);
         before.jobs.iter().for_each(|row| self.jobs.rows.release(row.0));
         before.evals.iter().for_each(|row| self.evals.rows.release(row.0));
         before.allocs.iter().for_each(|row| self.allocs.rows.release(row.0));
         before.deployments.iter().for_each(|row| self.deployments.rows.release(row.0));
+        self.forgotten = self.forgotten_by(delta);
     }
 
     /// What the batch forgot.
-    pub(crate) fn forgotten_by(&self, delta: &Delta) -> Forgotten {
+    fn forgotten_by(&self, delta: &Delta) -> Forgotten {
         if delta.restored {
             return self.forgotten_and_held();
         }

@@ -31,6 +31,7 @@ mod requests;
 mod row;
 mod rows;
 mod snapshot;
+pub mod variable;
 pub mod volume;
 
 pub use apply::FoldError;

@@ -199,6 +199,7 @@ impl<T: Release> Rows<T> {
     /// Lets go of what the row says. Its hash stays in the sum.
     pub fn release(&mut self, row: u32) {
         debug_assert!(self.open.is_empty(), "rows are released between batches");
+        assert!(!self[row].is_released(), "a row is released once");
         *self.rows.get_mut(row as usize).expect("the row was given out") = T::released();
         let page = row as usize / PAGE_ROWS;
         let rows = self.rows.page(page).expect("the row is in a page");

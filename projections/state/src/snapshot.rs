@@ -13,6 +13,7 @@ use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
 use crate::pool::Pools;
 use crate::requests::Requests;
+use crate::variable::Variables;
 use crate::volume::Volumes;
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
@@ -35,6 +36,7 @@ pub struct State {
     pub operator: Operator,
     pub keyring: Keyring,
     pub acl: Acl,
+    pub variables: Variables,
     /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,
     pub(crate) requests: Requests,

@@ -88,6 +88,13 @@ impl Lane {
             | Command::CollectExpiredTokens
             | Command::CreateOneTimeToken { .. }
             | Command::ExchangeOneTimeToken { .. }
+            | Command::SetVariable(_)
+            | Command::DeleteVariable { .. }
+            | Command::AcquireVariableLock(_)
+            | Command::ReleaseVariableLock { .. }
+            | Command::ExpireVariableLock { .. }
+            | Command::ResealVariables { .. }
+            | Command::FinishRekey
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,
         }

@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use base::{Duration, Index};
-use model::{EvalId, JobType, NodeId, Request};
+use base::{Duration, Index, Uuid};
+use model::{EvalId, JobType, NodeId, Request, VariableKey};
 use serde::{Deserialize, Serialize};
 
 use crate::leader::broker::{Delivery, NotHeld};
+use crate::leader::locks::NotRenewed;
 use crate::sequencer::{Receipt, SubmitError};
 
 /// A call that only the leader can answer. Servers of different releases call each other: names on the wire stay.
@@ -45,6 +46,11 @@ pub enum LeaderCall {
     },
     /// Keep an image of the state, for the caller to fetch.
     KeepImage,
+    /// The holder of a variable's lock goes on holding it.
+    RenewLock {
+        key: VariableKey,
+        lock: Uuid,
+    },
 }
 
 /// The answer to the call of the same name.
@@ -59,6 +65,8 @@ pub enum LeaderAnswer {
     ReadIndex(Option<Index>),
     /// The index of the image that is kept, or why there is none.
     Kept(Result<Index, String>),
+    /// `None`: the server does not lead.
+    Renewed(Option<Result<(), NotRenewed>>),
 }
 
 /// Why a call has no answer.

@@ -23,5 +23,6 @@ pub use driver::{
 pub use leader::broker::{self, BrokerSettings};
 pub use leader::garbage::GarbageSettings;
 pub use leader::heartbeats::{self, HeartbeatSettings};
+pub use leader::locks::NotRenewed;
 pub use leader_client::{LeaderAnswer, LeaderCall, LeaderClient};
 pub use sequencer::{Receipt, SubmitError};

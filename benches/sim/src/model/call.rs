@@ -84,6 +84,7 @@ impl Ask {
             Ask::Leader(LeaderCall::Heartbeat { .. }) | Ask::Beat(_) => "heartbeat",
             Ask::Leader(LeaderCall::ReadIndex { .. }) => "read index",
             Ask::Leader(LeaderCall::KeepImage) => "keep image",
+            Ask::Leader(LeaderCall::RenewLock { .. }) => "renew lock",
             Ask::Assigned { .. } => "assigned",
             Ask::Allocs { .. } => "allocations",
         }

@@ -23,9 +23,10 @@ pub enum Operation {
     SteerDeployment,
     ConfigureScheduler,
     Volume,
+    Variable,
 }
 
-const ALL: [Operation; 11] = [
+const ALL: [Operation; 12] = [
     Operation::Eligibility,
     Operation::StopAlloc,
     Operation::Evaluate,
@@ -37,6 +38,7 @@ const ALL: [Operation; 11] = [
     Operation::SteerDeployment,
     Operation::ConfigureScheduler,
     Operation::Volume,
+    Operation::Variable,
 ];
 
 impl World {
@@ -58,6 +60,7 @@ impl World {
             Operation::SteerDeployment => operations.steer_deployment,
             Operation::ConfigureScheduler => operations.configure_scheduler,
             Operation::Volume => operations.volume,
+            Operation::Variable => operations.variable,
         };
         if let Some(every) = every {
             let span = next(&mut self.work_chance, every);
@@ -85,6 +88,7 @@ impl World {
             Operation::SteerDeployment => self.workload.steer_deployment(&seen, chance),
             Operation::ConfigureScheduler => Some(self.workload.configure_scheduler(chance)),
             Operation::Volume => Some(self.workload.volume(chance)),
+            Operation::Variable => Some(self.workload.variable(&seen, chance)),
             Operation::ChangeNode => {
                 let node = chance.below(self.nodes.len() as u64) as usize;
                 if self.nodes[node].up {
@@ -199,6 +203,10 @@ fn in_words(command: &Command) -> String {
         }
         Command::DeregisterVolume { volume, force } => {
             format!("volume {} to be forgotten{}", volume.id, if *force { " by force" } else { "" })
+        }
+        Command::SetVariable(request) => format!("{} to be set", request.key),
+        Command::AcquireVariableLock(request) => {
+            format!("{} to be locked for {}", request.key, request.lock.ttl)
         }
         other => format!("command {}", other.kind()),
     }

@@ -217,6 +217,10 @@ impl World {
         if let Some((_, job)) = self.periodic_jobs().next() {
             return Err(format!("{} is still launched", job.key));
         }
+        // Nobody renews them.
+        if let Some((key, _)) = state.variables.iter().find(|(_, variable)| variable.lock.is_some()) {
+            return Err(format!("{key} is still locked"));
+        }
         deployments_are_over(state)?;
         evaluations_are_over(state, self.true_time())?;
         self.what_is_wanted_runs(state)

@@ -394,6 +394,10 @@ impl Server {
                 self.reply(call, LeaderAnswer::Held(Ok(())));
                 self.submit_orders(failed);
             }
+            LeaderCall::RenewLock { key, lock } => {
+                let renewed = self.leader.renew_lock(&self.published, &key, lock, clock);
+                self.reply(call, LeaderAnswer::Renewed(renewed));
+            }
             LeaderCall::Heartbeat { .. } | LeaderCall::ReadIndex { .. } | LeaderCall::KeepImage => {
                 unreachable!("nobody calls {question:?} in this layer")
             }

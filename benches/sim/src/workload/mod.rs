@@ -3,4 +3,5 @@
 pub mod jobs;
 pub mod nodes;
 pub mod operations;
+pub mod variables;
 pub mod volumes;

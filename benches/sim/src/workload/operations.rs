@@ -8,7 +8,7 @@ use model::{AllocId, Command, DeploymentId, Eligibility, Preempting, SchedulerRu
 use state::State;
 
 use super::jobs::Kind;
-use super::{jobs, nodes, volumes};
+use super::{jobs, nodes, variables, volumes};
 
 /// Draws commands that make sense on a state that somebody looked at.
 #[derive(Debug)]
@@ -58,6 +58,11 @@ impl Workload {
     /// A volume is registered, described anew or forgotten.
     pub fn volume(&self, rng: &mut Rng) -> Command {
         volumes::command(self.nodes, rng)
+    }
+
+    /// A variable is set, locked, released or deleted.
+    pub fn variable(&self, seen: &State, rng: &mut Rng) -> Command {
+        variables::command(seen, rng)
     }
 
     pub fn eligibility(&self, rng: &mut Rng) -> Command {

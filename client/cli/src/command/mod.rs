@@ -22,6 +22,7 @@ mod status;
 mod system;
 mod tls;
 mod ui;
+mod var;
 pub(crate) mod version;
 mod why;
 
@@ -52,6 +53,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         service::COMMANDS,
         system::COMMANDS,
         tls::COMMANDS,
+        var::COMMANDS,
         why::COMMANDS,
     ];
     let mut all = tables.concat();

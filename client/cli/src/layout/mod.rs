@@ -25,6 +25,7 @@ pub(crate) mod server;
 pub(crate) mod service;
 pub(crate) mod task;
 pub(crate) mod usage;
+pub(crate) mod variable;
 pub(crate) mod why;
 
 use std::fmt::Display;

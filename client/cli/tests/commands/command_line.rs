@@ -246,7 +246,7 @@ fn commands_of_nomad_that_are_not_here_say_so() {
     for words in [
         &["acl", "auth-method"][..],
         &["acl", "binding-rule", "list"],
-        &["var", "-h"],
+        &["recommendation", "-h"],
         &["volume", "status", "-help"],
         &["quota", "-h"],
     ] {

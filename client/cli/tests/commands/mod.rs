@@ -7,6 +7,7 @@ mod jobs;
 mod nodes;
 mod other_objects;
 mod support;
+mod variables;
 
 use std::process::Command;
 

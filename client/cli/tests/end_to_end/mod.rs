@@ -22,3 +22,4 @@ mod separate_processes;
 mod snapshot;
 mod support;
 mod tls;
+mod variables;

@@ -1,10 +1,13 @@
 //! What a write needs: one arm for each command, so that none can be forgotten.
 
-use acl::{Acl, Capability as C, HostVolumeCapability, OperatorCapability as O, PoolCapability as P};
+use acl::{
+    Acl, Capability as C, HostVolumeCapability, OperatorCapability as O, PoolCapability as P,
+    VariableCapability as V,
+};
 use base::Uuid;
 use model::document::{Job, TaskGroup, VolumeRequest};
 use model::object::VolumeKind;
-use model::{AllocId, Command, DeploymentId};
+use model::{AllocId, Command, DeploymentId, VariableKey};
 use state::State;
 
 use super::{Access, denied};
@@ -82,6 +85,11 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
             VolumeKind::Host => in_namespace(&volume.namespace, &[C::HostVolumeDelete, C::HostVolumeWrite]),
         },
 
+        Command::SetVariable(wanted) => may_change(acl, &wanted.key, V::Write),
+        Command::AcquireVariableLock(wanted) => may_change(acl, &wanted.key, V::Write),
+        Command::ReleaseVariableLock { key, .. } => may_change(acl, key, V::Write),
+        Command::DeleteVariable { key, .. } => may_change(acl, key, V::Destroy),
+
         Command::SetAutopilot { .. } | Command::SetScheduler { .. } | Command::SetSampling { .. } => {
             acl.writes_operator()
         }
@@ -121,6 +129,9 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::AnnounceServerKey { .. }
         | Command::SealRootKey { .. }
         | Command::CollectExpiredTokens
+        | Command::ExpireVariableLock { .. }
+        | Command::ResealVariables { .. }
+        | Command::FinishRekey
         | Command::GiveStateChunk { .. }
         | Command::RestoreState { .. } => false,
     };
@@ -152,6 +163,10 @@ fn may_register(acl: &Acl, job: &Job) -> bool {
         && volumes.all(|(group, (name, volume))| may_mount(group, name, volume))
         && (tasks().all(|task| task.csi_plugin_config.is_none())
             || acl.allows(namespace, C::CsiRegisterPlugin))
+}
+
+fn may_change(acl: &Acl, key: &VariableKey, capability: V) -> bool {
+    acl.allows_variable(&key.namespace, &key.path, capability)
 }
 
 /// What is not there is refused by who decides, unless the caller may not do this anywhere.

@@ -89,6 +89,8 @@ rights! {
     ReadCsiVolume: |acl, ns| acl.allows_any(ns, &[C::CsiReadVolume, C::CsiMountVolume, C::ReadJob]);
     DeleteHostVolumes: |acl, ns| acl.allows_any(ns, &[C::HostVolumeDelete, C::HostVolumeWrite]);
     ReadHostVolumes: |acl, ns| acl.allows(ns, C::HostVolumeRead);
+    /// Some of the namespace: each path is looked at.
+    SeeVariables: |acl, ns| acl.knows_variables(ns);
     ReadNodes: |acl, _| acl.reads_nodes();
     WriteNodes: |acl, _| acl.writes_nodes();
     ReadAgent: |acl, _| acl.reads_agent();

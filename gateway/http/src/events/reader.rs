@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use acl::Capability as C;
+use acl::{Capability as C, VariableCapability};
 use api::TopicFilter;
 use base::Index;
 use feed::{Entry, Viewer};
 use model::NodeId;
 use parking_lot::Mutex;
 
-use crate::access::{Access, ReadJob, Right, denied};
+use crate::access::{Access, ReadJob, Right, SeeVariables, denied};
 use crate::app_state::AppState;
 use crate::error::Failure;
 
@@ -53,6 +53,7 @@ impl Viewer for TokenReader {
         acl.is_management()
             || match entry.topic {
                 "Node" => acl.reads_nodes() && !hides_node(&self.server, &acl, &entry.key),
+                "Variable" => acl.allows_variable(&entry.namespace, &entry.key, VariableCapability::List),
                 topic => opens(&acl, topic, &entry.namespace),
             }
     }
@@ -94,6 +95,7 @@ fn opens(acl: &acl::Acl, topic: &str, namespace: &str) -> bool {
         "HostVolume" => acl.allows(namespace, C::HostVolumeRead),
         "CSIVolume" => acl.allows(namespace, C::CsiReadVolume),
         "Node" => acl.reads_nodes(),
+        "Variable" => SeeVariables::holds(acl, namespace),
         "Operator" => acl.reads_operator(),
         _ => acl.is_management(),
     }

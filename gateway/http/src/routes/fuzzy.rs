@@ -26,7 +26,7 @@ const TEXT_MIN: usize = 2;
 const MATCHES_MAX: usize = 100;
 
 /// What is found by a part of its name.
-const FUZZY: [&str; 11] = [
+const FUZZY: [&str; 12] = [
     "allocs",
     "classes",
     "commands",
@@ -38,6 +38,7 @@ const FUZZY: [&str; 11] = [
     "nodes",
     "services",
     "tasks",
+    "vars",
 ];
 
 /// What has an id instead of a name is found by its start.
@@ -122,6 +123,9 @@ fn found(
     let namespaces = state.namespaces.names().into_iter();
     let namespaces = namespaces.filter(|name| scope.shows_name("namespaces", name));
     namespaces.for_each(|name| found.add("namespaces", name, &[]));
+    for (key, _) in state.variables.iter().filter(|(key, _)| scope.shows_variable(key)) {
+        found.add("vars", &key.path, &[&key.namespace, &key.path]);
+    }
     let mut sorted = found.sorted();
     for context in wanted.iter().filter(|context| BY_PREFIX.contains(context)) {
         let ids = matching(state, context, text, scope);

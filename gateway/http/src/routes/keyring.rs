@@ -9,8 +9,9 @@ use axum::routing::{delete, get};
 use base::Uuid;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use keyring::{SigningKey, is_used};
+use keyring::{KeyError, SigningKey, is_used};
 use model::Command;
+use model::command::ActivateRootKey;
 use state::State;
 use state::keyring::RootKey;
 
@@ -52,13 +53,16 @@ async fn rotate(With(server): With<AppState>, write: Write) -> Answer {
     if write.params.get("publish_time").is_some_and(|time| !time.is_empty()) {
         return Err(Failure::unsupported("publishing a root key ahead of its use (`publish_time`) is"));
     }
-    // `full` also encrypts anew what the old keys encrypted: nothing yet.
     let algorithm = write.params.get("algo").unwrap_or_default();
     if !matches!(algorithm, "" | ALGORITHM) {
         return Err(Failure::invalid(format!("invalid algo {algorithm:?}: expected {ALGORITHM}")));
     }
     let state = server.control.state();
-    let draw = move || SigningKey::generate()?.activation(&state.keyring, None);
+    // What the old keys seal is to be sealed anew; the leader does it, some at a time.
+    let full = write.params.boolean("full")?;
+    let draw = move || -> Result<_, KeyError> {
+        Ok(ActivateRootKey { full, ..SigningKey::generate()?.activation(&state.keyring, None)? })
+    };
     let failed = |why: String| Failure::internal(format!("the root key is not generated: {why}"));
     let drawn = tokio::task::spawn_blocking(draw).await.map_err(|panic| failed(panic.to_string()))?;
     let activation = drawn.map_err(|error| failed(error.to_string()))?;
@@ -83,7 +87,7 @@ async fn remove(With(server): With<AppState>, Path(id): Path<String>, write: Wri
     // That of the active one is a rule, and stands there.
     let is_former = state.keyring.active().is_none_or(|(active, _)| active != key);
     if is_former && !is_forced && is_used(&state, key, now()) {
-        let why = "root key in use, cannot delete: identities that it signed are still valid (`force` takes them back)";
+        let why = "root key in use, cannot delete: identities that it signed are still valid, or it seals secrets (`force` takes them back)";
         return Err(Failure::new(StatusCode::CONFLICT, why));
     }
     let receipt = server.submit(&write, Command::RemoveRootKey { key }).await?;
@@ -103,7 +107,12 @@ fn meta(state: &State, id: Uuid) -> RootKeyMeta {
         create_time: key.created_at.0,
         create_index: key.created.0,
         modify_index: key.modified.0,
-        state: if is_active { "active" } else { "inactive" }.to_string(),
+        state: match (is_active, state.keyring.rekeying().contains(&id)) {
+            (true, _) => "active",
+            (false, true) => "rekeying",
+            (false, false) => "inactive",
+        }
+        .to_string(),
         publish_time: 0,
     }
 }

@@ -36,6 +36,7 @@ mod services;
 mod status;
 mod statuses;
 mod system;
+mod variables;
 mod volumes;
 
 use std::sync::Arc;
@@ -104,6 +105,7 @@ pub fn router(api: Api) -> (Router, Gate) {
         .merge(autopilot::router())
         .merge(scheduler::router())
         .merge(pools::router())
+        .merge(variables::router())
         .merge(volumes::router())
         .merge(crate::events::router())
         .merge(acl::router(&state))

@@ -1,12 +1,12 @@
 use std::collections::BTreeSet;
 
-use acl::{Acl, PoolCapability};
+use acl::{Acl, PoolCapability, VariableCapability};
 
 use axum::Router;
 use axum::extract::State as With;
 use base::Index;
-use model::VolumeKind;
 use model::document::List;
+use model::{VariableKey, VolumeKind};
 use state::State;
 
 use api::{SearchRequest, SearchResponse};
@@ -14,7 +14,7 @@ use api::{SearchRequest, SearchResponse};
 use super::write;
 use crate::access::{
     Each, ListCsiVolumes, ListPlugins, ListScalingPolicies, ReadHostVolumes, ReadJob, ReadNodes, Right,
-    denied,
+    SeeVariables, denied,
 };
 use crate::answer::Answer;
 use crate::app_state::AppState;
@@ -26,7 +26,7 @@ use crate::request::{Json, Read, Reading};
 const MATCHES_MAX: usize = 20;
 
 /// What can be searched.
-pub(super) const CONTEXTS: [&str; 11] = [
+pub(super) const CONTEXTS: [&str; 12] = [
     "allocs",
     "deployment",
     "evals",
@@ -37,6 +37,7 @@ pub(super) const CONTEXTS: [&str; 11] = [
     "nodes",
     "plugins",
     "scaling_policy",
+    "vars",
     "volumes",
 ];
 
@@ -105,6 +106,12 @@ impl Scope<'_> {
         (self.asked == "*" || self.asked == namespace) && self.holds(context, namespace)
     }
 
+    /// A variable's path.
+    pub(super) fn shows_variable(&self, key: &VariableKey) -> bool {
+        (self.asked == "*" || self.asked == key.namespace)
+            && self.acl.allows_variable(&key.namespace, &key.path, VariableCapability::List)
+    }
+
     /// Names of what stands in no namespace.
     pub(super) fn shows_name(&self, context: &str, name: &str) -> bool {
         match context {
@@ -121,6 +128,7 @@ impl Scope<'_> {
             "volumes" => ListCsiVolumes::holds,
             "host_volumes" => ReadHostVolumes::holds,
             "scaling_policy" => ListScalingPolicies::holds,
+            "vars" => SeeVariables::holds,
             // Each name is looked at.
             "namespaces" | "node_pools" => Each::holds,
             _ => ReadJob::holds,
@@ -146,6 +154,11 @@ pub(super) fn matching(state: &State, context: &str, prefix: &str, scope: &Scope
             let keys = state.volumes.iter().map(|(key, _)| key).filter(|key| key.kind == kind);
             let keys = keys.filter(|key| in_namespace(&key.namespace) && key.id.starts_with(prefix));
             keys.take(limit).map(|key| key.id.clone()).collect()
+        }
+        "vars" => {
+            let keys = state.variables.iter().map(|(key, _)| key);
+            let keys = keys.filter(|key| key.path.starts_with(prefix) && scope.shows_variable(key));
+            keys.take(limit).map(|key| key.path.clone()).collect()
         }
         "scaling_policy" => {
             let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| in_namespace(&job.key.namespace));
@@ -216,7 +229,8 @@ fn whole_bytes(prefix: &str) -> Option<String> {
 
 pub(super) fn newest(state: &State) -> Index {
     let tables = state.tables;
-    tables.nodes.max(tables.jobs).max(tables.evals).max(tables.allocs).max(tables.deployments)
+    let newest = tables.nodes.max(tables.jobs).max(tables.evals).max(tables.allocs).max(tables.deployments);
+    newest.max(state.variables.changed())
 }
 
 #[cfg(test)]
@@ -235,6 +249,6 @@ mod tests {
     fn only_what_exists_can_be_searched() {
         assert_eq!(contexts("").unwrap(), CONTEXTS);
         assert_eq!(contexts("jobs").unwrap(), ["jobs"]);
-        assert!(contexts("vars").is_err());
+        assert!(contexts("quotas").is_err());
     }
 }

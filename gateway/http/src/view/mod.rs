@@ -5,5 +5,6 @@ pub(crate) mod job;
 pub(crate) mod node;
 pub(crate) mod nodes_seen;
 pub(crate) mod statuses;
+pub(crate) mod variable;
 pub(crate) mod volume;
 pub(crate) mod why;

@@ -83,7 +83,7 @@ async fn keys_are_rotated_listed_published_and_removed() {
     let old = format!("/v1/operator/keyring/key/{}", id(&rotated["Key"]));
     cluster.delete(&old).await.refused(
         409,
-        "root key in use, cannot delete: identities that it signed are still valid (`force` takes them back)",
+        "root key in use, cannot delete: identities that it signed are still valid, or it seals secrets (`force` takes them back)",
     );
     let removed = cluster.delete(&format!("{old}?force=true")).await;
     assert_eq!(removed.json(), json!({"Index": removed.index()}));

@@ -21,6 +21,7 @@ mod rules;
 mod scheduler;
 mod stream;
 mod support;
+mod variables;
 mod volumes;
 mod waiting;
 mod why;

@@ -220,6 +220,16 @@ async fn a_stream_of_registrations_survives_kills() {
     assert_eq!((registered.len(), registered.values().max()), (49, Some(&1)));
 }
 
+/// The first events that a caller with this token gets.
+pub async fn seen_by(cluster: &Cluster, token: &str, query: &str, count: usize) -> Vec<Value> {
+    let mut stream = Messages::open_with(cluster, query, Some(("x-nomad-token", token))).await;
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        seen.push(stream.next().await.data);
+    }
+    seen
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct Message {
     id: String,
@@ -236,10 +246,15 @@ struct Messages {
 
 impl Messages {
     async fn open(cluster: &Cluster, query: &str, last: Option<&str>) -> Messages {
+        let header = last.map(|last| ("last-event-id", last));
+        Messages::open_with(cluster, query, header).await
+    }
+
+    async fn open_with(cluster: &Cluster, query: &str, header: Option<(&str, &str)>) -> Messages {
         let mut request =
             Request::get(format!("/v1/event/stream{query}")).header("accept", "text/event-stream");
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
         }
         let response = cluster.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");

@@ -15,7 +15,7 @@ use api::{
     JobRegisterResponse, JobRevertRequest, JobScaleStatusResponse, JobStabilityRequest, JobStabilityResponse,
     JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse, NodeListStub,
     NodePurgeResponse, PeriodicForceResponse, RaftConfiguration, ScalingPolicyListStub, ScalingRequest,
-    SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers,
+    SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers, Variable, VariableMetadata,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -144,8 +144,8 @@ const ROUTES: &[Route] = &[
     put("Search.FuzzySearch", "/v1/search/fuzzy", Some(to_json::<FuzzySearchRequest>), Fields(to_msgpack::<FuzzySearchResponse>)),
     get("ServiceRegistration.List", "/v1/services", Field("Services", to_msgpack::<Vec<serde_json::Value>>)),
     get("ServiceRegistration.GetService", "/v1/service/{ServiceName}?choose={Choose}", Field("Services", to_msgpack::<Vec<serde_json::Value>>)),
-    get("Variables.List", "/v1/vars", Field("Data", to_msgpack::<Vec<serde_json::Value>>)),
-    get("Variables.Read", "/v1/var/{Path}", Found("Data", to_msgpack::<serde_json::Value>)),
+    get("Variables.List", "/v1/vars", Field("Data", to_msgpack::<Vec<VariableMetadata>>)),
+    get("Variables.Read", "/v1/var/{Path}", Found("Data", to_msgpack::<Variable>)),
 
     get("Region.List", "/v1/regions", Whole(to_msgpack::<Vec<String>>)),
     get("Agent.Host", "/v1/agent/host?server_id={ServerID}&node_id={NodeID}", Fields(to_msgpack::<HostDataResponse>)),
@@ -375,5 +375,31 @@ impl<'de> Visitor<'de> for LooseVisitor {
             fields.insert(name, value);
         }
         Ok(Loose::Map(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_variable_is_passed_on_whole() {
+        let variable = json!({
+            "Namespace": "default", "Path": "a/b", "CreateIndex": 1, "ModifyIndex": 2, "CreateTime": 3, "ModifyTime": 4,
+            "Items": {"a key": "value"}, "Lock": {"ID": "x", "TTL": "15s", "LockDelay": ""},
+        });
+        let bytes = to_msgpack::<Variable>(variable.to_string().as_bytes()).unwrap();
+        let read: BTreeMap<String, Value> = msgpack::from_slice(&bytes).unwrap();
+        assert_eq!((&read["Path"], &read["Items"]["a key"]), (&json!("a/b"), &json!("value")));
+        // Spans are numbers there.
+        assert_eq!(
+            (&read["Lock"]["TTL"], &read["Lock"]["LockDelay"]),
+            (&json!(15_000_000_000_u64), &json!(0))
+        );
+        let list = to_msgpack::<Vec<VariableMetadata>>(json!([variable]).to_string().as_bytes()).unwrap();
+        let list: Vec<BTreeMap<String, Value>> = msgpack::from_slice(&list).unwrap();
+        assert!(!list[0].contains_key("Items") && list[0]["ModifyIndex"] == 2);
     }
 }

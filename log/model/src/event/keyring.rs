@@ -36,3 +36,15 @@ pub struct RootKeySealed {
 pub struct RootKeyRemoved {
     pub key: Uuid,
 }
+
+/// What these keys seal is to be sealed with the active one.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct RootKeysRekeying {
+    pub keys: Vec<Uuid>,
+}
+
+/// No variable is sealed with these keys any more.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct RootKeysRekeyed {
+    pub keys: Vec<Uuid>,
+}

@@ -14,6 +14,7 @@ mod job;
 mod keyring;
 mod node;
 mod subject;
+mod variable;
 
 pub use alloc::HealthVerdict;
 pub use deployment::DeploymentGoal;
@@ -21,6 +22,7 @@ pub use doc::Doc;
 pub use eval::{EvalOutcome, FailedGroups, NewEval, RejectedNode};
 pub use node::{DrainOrder, NodeMessage};
 pub use subject::{Subject, Topic};
+pub use variable::ResealedVersion;
 
 /// Declares [`Event`] over the payloads.
 macro_rules! events {
@@ -183,4 +185,11 @@ events! {
     (107, 1) acl::OneTimeTokenCreated: Cluster,
     (108, 1) acl::OneTimeTokenExchanged: Cluster,
     (109, 1) acl::OneTimeTokensExpired: Cluster,
+    (110, 1) variable::VariableSet: Cluster,
+    (111, 1) variable::VariableDeleted: Cluster,
+    (112, 1) variable::VariableLockAcquired: Cluster,
+    (113, 1) variable::VariableLockReleased: Cluster,
+    (114, 1) variable::VariablesResealed: Cluster,
+    (115, 1) keyring::RootKeysRekeying: Cluster,
+    (116, 1) keyring::RootKeysRekeyed: Cluster,
 }

@@ -3,7 +3,7 @@ use base::{Index, Time, Uuid};
 use model::Digest;
 
 use super::columns::{Column, Fault, Reader, Writer};
-use super::{ImageError, Table};
+use super::{ImageError, Table, variables};
 use crate::rows::BlankPages;
 use crate::{State, TableIndexes};
 
@@ -12,13 +12,14 @@ const MAGIC: &[u8; 8] = b"SOJSTATE";
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
 const FORMAT: u16 = 3;
 
-/// The format before, in which every row of every page was stored.
-pub(super) const WITHOUT_RELEASES: u16 = 2;
+/// The format before: without variables, and every row of every page is stored.
+pub(super) const EARLIER_FORMAT: u16 = 2;
+
+/// Tables in the contents of that.
+const EARLIER_TABLES: usize = Table::Variables as usize;
 
 const DIGEST: usize = 88;
 const ROWS: usize = DIGEST + Digest::LEN;
-const BLANK: usize = ROWS + 4 * Table::ALL.len();
-
 /// The tables whose rows can be released, in the order of their blank pages.
 const RELEASING: [Table; 4] = [Table::Jobs, Table::Evals, Table::Allocs, Table::Deployments];
 
@@ -48,6 +49,7 @@ impl Contents {
             Table::Settings => 1,
             Table::Deployments => state.deployments.rows.len(),
             Table::Volumes => state.volumes.len(),
+            Table::Variables => state.variables.len(),
         };
         Contents {
             format: FORMAT,
@@ -80,6 +82,8 @@ impl Contents {
     pub fn all_pages(&self, table: Table) -> usize {
         match table {
             Table::Blocked | Table::Volumes => self.rows(table).min(1),
+            Table::Variables if self.rows(table) == 0 => 0,
+            Table::Variables => variables::CHUNKS,
             _ => self.rows(table).div_ceil(PAGE_ROWS),
         }
     }
@@ -97,13 +101,13 @@ impl Contents {
     /// Rows in one page of a table.
     pub fn rows_in(&self, table: Table, page: usize) -> usize {
         match table {
-            Table::Blocked | Table::Volumes => self.rows(table),
+            Table::Blocked | Table::Volumes | Table::Variables => self.rows(table),
             _ => PAGE_ROWS.min(self.rows(table) - page * PAGE_ROWS),
         }
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(BLANK + 64);
+        let mut bytes = Vec::with_capacity(ROWS + 4 * Table::ALL.len() + 64);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&FORMAT.to_le_bytes());
         bytes.extend_from_slice(&[0; 6]);
@@ -131,17 +135,19 @@ impl Contents {
             return Err(ImageError::NoImage);
         }
         let format = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if !matches!(format, WITHOUT_RELEASES | FORMAT) {
-            return Err(ImageError::UnknownFormat(format));
-        }
-        let (bytes, rest) = bytes.split_first_chunk::<BLANK>().ok_or(ImageError::NoImage)?;
+        let tables = match format {
+            FORMAT => Table::ALL.len(),
+            EARLIER_FORMAT => EARLIER_TABLES,
+            _ => return Err(ImageError::UnknownFormat(format)),
+        };
+        let (bytes, rest) = bytes.split_at_checked(ROWS + 4 * tables).ok_or(ImageError::NoImage)?;
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"));
         let count =
             |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes were sliced"));
-        let rows = std::array::from_fn(|table| count(ROWS + 4 * table));
+        let rows = std::array::from_fn(|table| if table < tables { count(ROWS + 4 * table) } else { 0 });
         let blank = match format {
-            WITHOUT_RELEASES if rest.is_empty() => Default::default(),
-            WITHOUT_RELEASES => return Err(ImageError::NoImage),
+            EARLIER_FORMAT if rest.is_empty() => Default::default(),
+            EARLIER_FORMAT => return Err(ImageError::NoImage),
             _ => decode_blank(rest, &rows).map_err(|_| ImageError::NoImage)?,
         };
         Ok(Contents {

@@ -6,7 +6,9 @@ use model::{Chunk, ChunkId, Image};
 
 use super::contents::Contents;
 use super::versions::{self, Used};
-use super::{Table, allocs, deployments, evals, jobs, nodes, released, requests, settings, volumes};
+use super::{
+    Table, allocs, deployments, evals, jobs, nodes, released, requests, settings, variables, volumes,
+};
 use crate::State;
 use crate::rows::{Release, Rows};
 
@@ -47,6 +49,7 @@ impl Imager {
         making.settings(state);
         making.deployments(state);
         making.volumes(state);
+        making.variables(state);
         let Making { chunks, ids, .. } = making;
         self.last = Last { state: state.clone(), contents: Some(id), ids, used, old };
         Image { index: state.index, chunks }
@@ -146,6 +149,7 @@ impl<'a> Making<'a> {
                 && state.keyring.is_same(&before.keyring)
                 && state.acl.is_same(&before.acl)
                 && state.volumes.changed == before.volumes.changed
+                && state.variables.changed() == before.variables.changed()
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }
@@ -159,6 +163,19 @@ impl<'a> Making<'a> {
         let (now, before) = (&state.volumes, &self.last.state.volumes);
         let is_same = |_| Arc::ptr_eq(&now.by_key, &before.by_key);
         self.table(Table::Volumes, 0..now.len().min(1), is_same, |_| volumes::encode(now));
+    }
+
+    fn variables(&mut self, state: &State) {
+        if state.variables.is_same(&self.last.state.variables) {
+            let known = self.last.ids.get(Table::Variables as usize).map_or(0, BTreeMap::len);
+            self.table(Table::Variables, 0..known, |_| true, |_| Vec::new());
+            return;
+        }
+        let (now, before) =
+            (variables::spread(&state.variables), variables::spread(&self.last.state.variables));
+        let is_same =
+            |number: usize| before.get(number).is_some_and(|before| variables::is_same(&now[number], before));
+        self.table(Table::Variables, 0..now.len(), is_same, |number| variables::encode(&now[number]));
     }
 
     fn pages<T>(

@@ -13,8 +13,8 @@
 //! | 32 | 16 | cluster |
 //! | 48 | 40 | the batches that last changed nodes, jobs, evaluations, allocations and deployments |
 //! | 88 | 56 | digest; see [`model::Digest`] |
-//! | 144 | 4 each | rows of each [`Table`] in its order |
-//! | 192 | | for jobs, evaluations, allocations and deployments the pages of which every row was released: how many runs of them, where each begins (4 each) and ends (4 each), and the sum of the hashes of their rows (8) |
+//! | 144 | 4 each | rows of each [`Table`] in its order; in format 2 without variables |
+//! | 196 | | for jobs, evaluations, allocations and deployments the pages of which every row was released: how many runs of them, where each begins (4 each) and ends (4 each), and the sum of the hashes of their rows (8); not in format 2 |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share
@@ -40,6 +40,7 @@ mod requests;
 mod restore;
 mod settings;
 mod sparse;
+mod variables;
 mod versions;
 mod volumes;
 
@@ -67,10 +68,12 @@ pub(crate) enum Table {
     Deployments = 10,
     /// All in one chunk, none where there are none.
     Volumes = 11,
+    /// Spread over as many chunks as there are, none where there are none. Since format 3.
+    Variables = 12,
 }
 
 impl Table {
-    const ALL: [Table; 12] = [
+    const ALL: [Table; 13] = [
         Table::Nodes,
         Table::Classes,
         Table::Jobs,
@@ -83,6 +86,7 @@ impl Table {
         Table::Settings,
         Table::Deployments,
         Table::Volumes,
+        Table::Variables,
     ];
 
     const fn name(self) -> &'static str {
@@ -99,6 +103,7 @@ impl Table {
             Table::Settings => "settings",
             Table::Deployments => "deployments",
             Table::Volumes => "volumes",
+            Table::Variables => "variables",
         }
     }
 

@@ -12,7 +12,7 @@
 use bytes::Bytes;
 
 use super::columns::{Fault, Reader, Writer};
-use super::contents::WITHOUT_RELEASES;
+use super::contents::EARLIER_FORMAT;
 use crate::rows::{Release, Rows};
 
 /// A page of a table as bytes. `encode` gets the rows that are held.
@@ -49,7 +49,7 @@ pub(super) struct Released {
 impl Released {
     /// Takes them off the chunk of a page of so many rows.
     pub fn read(format: u16, chunk: &Bytes, len: usize) -> Result<(Released, Bytes), Fault> {
-        if format == WITHOUT_RELEASES {
+        if format == EARLIER_FORMAT {
             return Ok((Released { rows: Vec::new(), len }, chunk.clone()));
         }
         let mut from = Reader(chunk);

@@ -13,7 +13,9 @@ use super::relations::{self, Link, Links};
 use super::released::Released;
 use super::sparse::Sparse;
 use super::versions::Versions;
-use super::{ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, settings, volumes};
+use super::{
+    ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, settings, variables, volumes,
+};
 use crate::State;
 use crate::alloc::{self, Alloc, AllocRow, Allocs};
 use crate::deployment::{self, Deployment, Deployments};
@@ -25,6 +27,7 @@ use crate::operator::Restoring;
 use crate::requests::{self as named, Generation, Requests};
 use crate::row::{EvalRow, JobRow};
 use crate::rows::{Release, Rows};
+use crate::variable::Variables;
 use crate::volume::Volumes;
 
 /// The state that an image was made of, equal to it in every row and list.
@@ -68,6 +71,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         acl: settings.acl(),
         operator: settings.operator.clone(),
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
+        variables: read_variables(&chunks, settings.variables_changed)?,
         restoring: Restoring::default(),
         requests: read_requests(&chunks)?,
         forgotten: Forgotten::default(),
@@ -265,6 +269,13 @@ fn read_volumes(chunks: &Chunks<'_>, changed: Index) -> Result<Volumes, ImageErr
     volumes.changed = volumes.changed.max(changed);
     let is_whole = volumes.len() == chunks.contents.rows(Table::Volumes);
     if is_whole { Ok(volumes) } else { Err(Table::Volumes.two_rows()) }
+}
+
+fn read_variables(chunks: &Chunks<'_>, changed: Index) -> Result<Variables, ImageError> {
+    let read = chunks.read(Table::Variables, |_, bytes, _| variables::decode(bytes))?;
+    let variables = Variables::of(read.into_iter().flatten().collect(), changed);
+    let is_whole = variables.len() == chunks.contents.rows(Table::Variables);
+    if is_whole { Ok(variables) } else { Err(Table::Variables.two_rows()) }
 }
 
 fn hashed<T>(pages: Vec<Vec<T>>, hash: impl Fn(u32, &T) -> u64) -> Rows<T> {

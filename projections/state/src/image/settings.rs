@@ -30,6 +30,8 @@ pub(super) struct Settings {
     acl: Option<AclSettings>,
     #[serde(default, skip_serializing_if = "never")]
     pub volumes_changed: Index,
+    #[serde(default, skip_serializing_if = "never")]
+    pub variables_changed: Index,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -98,6 +100,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         namespaces: state.namespaces.all().clone(),
         namespaces_changed: state.namespaces.changed,
         volumes_changed: state.volumes.changed,
+        variables_changed: state.variables.changed(),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

@@ -1,7 +1,9 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 use base::{Index, Uuid};
-use model::event::{RootKeyActivated, RootKeyRemoved, RootKeySealed, ServerKeyAnnounced};
+use model::event::{
+    RootKeyActivated, RootKeyRemoved, RootKeySealed, RootKeysRekeyed, RootKeysRekeying, ServerKeyAnnounced,
+};
 
 use super::state::{Content, Keyring, RootKey, ServerKey};
 use crate::moment::Moment;
@@ -54,6 +56,26 @@ impl Keyring {
         content.changed = at.index;
         assert_ne!(content.active, Some(event.key), "the active key is not removed");
         content.keys.remove(&event.key);
+        content.rekeying.remove(&event.key);
+    }
+
+    pub(crate) fn rekeying_began(&mut self, at: Moment, event: &RootKeysRekeying) {
+        let content = self.change();
+        content.changed = at.index;
+        for key in &event.keys {
+            assert_ne!(content.active, Some(*key), "only former keys are replaced");
+            content.key(*key).modified = at.index;
+            content.rekeying.insert(*key);
+        }
+    }
+
+    pub(crate) fn rekeyed(&mut self, at: Moment, event: &RootKeysRekeyed) {
+        let content = self.change();
+        content.changed = at.index;
+        for key in &event.keys {
+            assert!(content.rekeying.remove(key), "the event names keys that are being replaced");
+            content.key(*key).modified = at.index;
+        }
     }
 
     /// After a restore: the servers and what they sign with stay; keys of the restored state still prove what they

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{Index, StableHash, Time, Uuid};
@@ -14,6 +14,9 @@ pub(crate) struct Content {
     pub keys: BTreeMap<Uuid, RootKey>,
     /// What the cluster signs with now.
     pub active: Option<Uuid>,
+    /// Former keys whose seals are being replaced by those of the active one.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub rekeying: BTreeSet<Uuid>,
     pub changed: Index,
 }
 
@@ -51,6 +54,11 @@ impl Keyring {
     pub fn active(&self) -> Option<(Uuid, &RootKey)> {
         let key = self.0.active?;
         Some((key, &self.0.keys[&key]))
+    }
+
+    /// Former keys whose seals are being replaced by those of the active one.
+    pub fn rekeying(&self) -> &BTreeSet<Uuid> {
+        &self.0.rekeying
     }
 
     /// When it changed last.
@@ -94,6 +102,7 @@ impl Keyring {
                 hash.bytes(bytes);
             }
         }
+        self.0.rekeying.iter().for_each(|key| hash.id(*key));
         hash.finish()
     }
 }

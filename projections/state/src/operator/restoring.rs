@@ -59,6 +59,7 @@ impl State {
             restored.namespaces.restored(at.index);
         }
         restored.acl.restored(at.index, &self.acl);
+        restored.variables.restored(at.index, &self.variables);
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }
@@ -147,6 +148,7 @@ impl State {
             self.namespaces.bring_back_to(limit);
         }
         self.acl.bring_back_to(limit);
+        self.variables.bring_back_to(limit);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{Index, Uuid};
 use journal::{Freshness, NotLeading};
-use model::{Actor, Command, JobType, NodeId, Request, RequestId};
+use model::{Actor, Command, JobType, NodeId, Request, RequestId, VariableKey};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -13,6 +13,7 @@ use super::clock::entropy_bytes;
 use super::control::Control;
 use super::shared::{Leadership, Shared};
 use crate::leader::broker::Delivery;
+use crate::leader::locks::NotRenewed;
 use crate::leader_client::{CallError, LeaderAnswer, LeaderCall};
 use crate::sequencer::{Receipt, Submission, SubmitError};
 
@@ -136,6 +137,22 @@ impl Control {
         }
     }
 
+    /// The holder of a variable's lock goes on holding it, as far as the leader is concerned, who alone counts; `None` when no
+    /// leader answers.
+    pub async fn renew_lock(&self, key: &VariableKey, lock: Uuid) -> Option<Result<(), NotRenewed>> {
+        match self.leadership_now() {
+            Leadership::Mine => self.shared.renew_lock_here(key, lock),
+            Leadership::Unknown => None,
+            Leadership::Other(leader) => {
+                let call = LeaderCall::RenewLock { key: key.clone(), lock };
+                match self.shared.leader_client.call(leader, call, ANSWER_MAX).await {
+                    Ok(LeaderAnswer::Renewed(renewed)) => renewed,
+                    Ok(_) | Err(_) => None,
+                }
+            }
+        }
+    }
+
     /// Answers another server. What needs a leader is rejected unless this server leads: no call is forwarded twice.
     pub async fn answer(&self, call: LeaderCall) -> LeaderAnswer {
         match call {
@@ -153,6 +170,9 @@ impl Control {
                 LeaderAnswer::Held(Ok(()))
             }
             LeaderCall::Heartbeat { node } => LeaderAnswer::Heartbeat(self.shared.heartbeat_here(node)),
+            LeaderCall::RenewLock { key, lock } => {
+                LeaderAnswer::Renewed(self.shared.renew_lock_here(&key, lock))
+            }
             LeaderCall::ReadIndex { confirmed } => {
                 let freshness = if confirmed { Freshness::Confirmed } else { Freshness::Lease };
                 LeaderAnswer::ReadIndex(self.read_index_here(freshness).await)

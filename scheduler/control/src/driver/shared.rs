@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use base::{Duration, Index, Rng, Time};
+use base::{Duration, Index, Rng, Time, Uuid};
 use journal::{Journal, KeepError};
-use model::{Actor, EvalId, JobType, NodeId, Request};
+use model::{Actor, EvalId, JobType, NodeId, Request, VariableKey};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use state::State;
 use tokio::runtime::Handle;
@@ -19,6 +19,7 @@ use super::images::Images;
 use super::inbox::Inbox;
 use super::timings::Timings;
 use crate::leader::broker::{Delivery, NotHeld};
+use crate::leader::locks::NotRenewed;
 use crate::leader::{Leader, Order};
 use crate::leader_client::LeaderClient;
 use crate::sequencer::{Published, Receipt, Submission, SubmitError};
@@ -224,6 +225,18 @@ impl Shared {
         };
         self.timer.notify_one();
         ttl
+    }
+
+    /// The holder of a variable's lock goes on holding it; `None` if this server does not lead.
+    pub fn renew_lock_here(&self, key: &VariableKey, lock: Uuid) -> Option<Result<(), NotRenewed>> {
+        let renewed = {
+            let state = self.published.load();
+            let mut leader = self.leader.lock();
+            let (machine, now) = leader.at_now();
+            machine.renew_lock(&state, key, lock, now)
+        };
+        self.timer.notify_one();
+        renewed
     }
 
     /// The next evaluation of these types; `None` after `timeout` or at the end.

@@ -38,8 +38,8 @@ pub trait Controller: Send {
     fn expire(&mut self, state: &State, now: Time, rng: &mut Rng) -> Vec<Command>;
 }
 
-/// The controllers that nobody calls but the leader. The broker and the heartbeats stand beside them because
-/// workers and nodes call those by name.
+/// The controllers that nobody calls but the leader. The broker, the heartbeats and the locks stand beside them because
+/// workers, nodes and the holders of locks call those by name.
 pub fn all(garbage: GarbageSettings) -> Vec<Box<dyn Controller>> {
     vec![
         Box::<Deployments>::default(),

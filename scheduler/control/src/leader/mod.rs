@@ -12,17 +12,19 @@ pub mod drains;
 pub mod garbage;
 pub mod heartbeats;
 pub mod launches;
+pub mod locks;
 
 use std::collections::BTreeMap;
 
-use base::{Duration, Rng, Time};
-use model::{Command, EvalId, JobType, NodeId, SchedulerRules};
+use base::{Duration, Rng, Time, Uuid};
+use model::{Command, EvalId, JobType, NodeId, SchedulerRules, VariableKey};
 use state::{Delta, State};
 
 use broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
 use controller::Controller;
 use garbage::GarbageSettings;
 use heartbeats::{HeartbeatSettings, Heartbeats};
+use locks::{Locks, NotRenewed};
 
 /// A command that a controller wants decided.
 #[derive(Clone, Debug)]
@@ -36,6 +38,7 @@ pub struct Leader {
     leading: bool,
     broker: Broker,
     heartbeats: Heartbeats,
+    locks: Locks,
     others: Vec<Box<dyn Controller>>,
     /// What a new cluster begins with.
     scheduler: SchedulerRules,
@@ -55,6 +58,7 @@ impl Leader {
             leading: false,
             broker: Broker::new(broker),
             heartbeats: Heartbeats::new(heartbeats),
+            locks: Locks::default(),
             others: controller::all(garbage),
             scheduler,
             rng,
@@ -103,9 +107,9 @@ impl Leader {
 
     /// What has to be decided because its time has come.
     pub fn expire(&mut self, state: &State, now: Time) -> Vec<Order> {
-        let Leader { broker, heartbeats, others, rng, .. } = self;
+        let Leader { broker, heartbeats, locks, others, rng, .. } = self;
         let mut orders = Vec::new();
-        for controller in each_mut(broker, heartbeats, others) {
+        for controller in each_mut(broker, heartbeats, locks, others) {
             let by = controller.name();
             let commands = controller.expire(state, now, rng).into_iter();
             orders.extend(commands.map(|command| Order { by, command }));
@@ -143,6 +147,17 @@ impl Leader {
         self.leading.then(|| self.heartbeats.heartbeat(node, now, &mut self.rng))
     }
 
+    /// The holder of a variable's lock goes on holding it; `None` when this server does not lead.
+    pub fn renew_lock(
+        &mut self,
+        state: &State,
+        key: &VariableKey,
+        lock: Uuid,
+        now: Time,
+    ) -> Option<Result<(), NotRenewed>> {
+        self.leading.then(|| self.locks.renew(state, key, lock, now))
+    }
+
     pub fn broker_stats(&self) -> BrokerStats {
         self.broker.stats()
     }
@@ -158,11 +173,11 @@ impl Leader {
 
     /// All controllers, in the order in which they are called.
     pub fn controllers_mut(&mut self) -> impl Iterator<Item = &mut (dyn Controller + 'static)> {
-        each_mut(&mut self.broker, &mut self.heartbeats, &mut self.others)
+        each_mut(&mut self.broker, &mut self.heartbeats, &mut self.locks, &mut self.others)
     }
 
     fn controllers(&self) -> impl Iterator<Item = &(dyn Controller + 'static)> {
-        let called: [&dyn Controller; 2] = [&self.broker, &self.heartbeats];
+        let called: [&dyn Controller; 3] = [&self.broker, &self.heartbeats, &self.locks];
         called.into_iter().chain(self.others.iter().map(|other| &**other))
     }
 }
@@ -170,9 +185,10 @@ impl Leader {
 fn each_mut<'a>(
     broker: &'a mut Broker,
     heartbeats: &'a mut Heartbeats,
+    locks: &'a mut Locks,
     others: &'a mut [Box<dyn Controller>],
 ) -> impl Iterator<Item = &'a mut (dyn Controller + 'static)> {
-    let called: [&'a mut (dyn Controller + 'static); 2] = [broker, heartbeats];
+    let called: [&'a mut (dyn Controller + 'static); 3] = [broker, heartbeats, locks];
     called.into_iter().chain(others.iter_mut().map(|other| &mut **other))
 }
 

@@ -7,7 +7,7 @@ const SHORT: Flag<bool> = Flag::switch("short", "Without explanations.");
 const CONNECT: Flag<bool> =
     Flag::switch("connect", "A job in a service mesh. Needs Consul, which is not supported.");
 const TEMPLATE: Flag<String> =
-    Flag::value("template", "PATH", "A template in Nomad variables. Not supported yet.");
+    Flag::value("template", "PATH", "A template in a variable. Not supported yet.");
 const LIST_TEMPLATES: Flag<bool> = Flag::switch("list-templates", "List these templates. Not supported yet.");
 
 pub(super) static COMMAND: Command = Command {
@@ -31,7 +31,7 @@ fn run(call: Call) -> Outcome {
     }
     if call.args.switch(&LIST_TEMPLATES) || call.args.value(&TEMPLATE).is_some() {
         return Err(anyhow::anyhow!(
-            "templates are stored in variables, which this cluster does not support: leave -template out"
+            "job templates are not read from variables by this release: leave -template and -list-templates out"
         )
         .into());
     }

@@ -3,8 +3,7 @@ use crate::flags::Flag;
 use crate::layout;
 use crate::output::{json, write_out};
 
-const FULL: Flag<bool> =
-    Flag::switch("full", "Also encrypt anew what old keys encrypted. Nothing is encrypted with them yet.");
+const FULL: Flag<bool> = Flag::switch("full", "Also encrypt anew what old keys encrypted.");
 const NOW: Flag<bool> = Flag::switch("now", "Use the key at once, which this release always does.");
 const FORCE: Flag<bool> = Flag::switch("force", "Also remove a key that is in use.");
 

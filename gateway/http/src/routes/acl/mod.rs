@@ -65,6 +65,6 @@ fn changed(state: &State) -> Index {
     state.acl.changed().max(Index(1))
 }
 
-fn new_id() -> Uuid {
+pub(super) fn new_id() -> Uuid {
     Uuid::from_random(random())
 }

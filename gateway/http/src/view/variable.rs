@@ -1,0 +1,58 @@
+//! Variables as Nomad's API shows them, and their versions.
+
+use api::{Variable, VariableLock, VariableMetadata, VariableVersion};
+use keyring::Items;
+use model::VariableKey;
+use model::document::{Duration, Map};
+use state::variable::{Variable as Row, Version};
+
+use crate::access::Access;
+
+/// Who knows the id of a lock holds it: only who manages is shown those of others.
+pub(crate) fn variable(access: &Access, key: &VariableKey, row: &Row, items: Items) -> Variable {
+    Variable {
+        namespace: key.namespace.clone(),
+        path: key.path.clone(),
+        create_index: row.created.0,
+        modify_index: row.modified.0,
+        create_time: row.created_at.0,
+        modify_time: row.modified_at.0,
+        items: Map(items),
+        lock: lock(row).filter(|_| access.acl.is_management()),
+    }
+}
+
+pub(crate) fn metadata(access: &Access, key: &VariableKey, row: &Row) -> VariableMetadata {
+    VariableMetadata::from(variable(access, key, row, Items::new()))
+}
+
+pub(crate) fn lock(row: &Row) -> Option<VariableLock> {
+    let lock = row.lock?;
+    Some(VariableLock { id: lock.id.to_string(), ttl: Duration(lock.ttl), lock_delay: Duration(lock.delay) })
+}
+
+/// What one version held; its indexes are those it was set at.
+pub(crate) fn version(key: &VariableKey, row: &Row, version: &Version, items: Items) -> Variable {
+    Variable {
+        namespace: key.namespace.clone(),
+        path: key.path.clone(),
+        create_index: row.created.0,
+        modify_index: version.index.0,
+        create_time: row.created_at.0,
+        modify_time: version.at.0,
+        items: Map(items),
+        lock: None,
+    }
+}
+
+/// The newest first.
+pub(crate) fn versions(row: &Row) -> Vec<VariableVersion> {
+    let shown = |version: &Version| VariableVersion {
+        version: version.number,
+        modify_index: version.index.0,
+        modify_time: version.at.0,
+        accessor_id: version.accessor.clone(),
+        author: version.author.clone(),
+    };
+    row.versions.iter().rev().map(shown).collect()
+}

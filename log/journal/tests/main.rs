@@ -6,6 +6,7 @@ mod golden;
 mod images;
 mod recovery;
 mod samples;
+mod samples_logins;
 mod speed;
 mod store;
 mod support;

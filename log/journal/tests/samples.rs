@@ -481,7 +481,7 @@ pub fn samples(name: &str) -> Vec<Event> {
             AllocHealthSet { deployment: DeploymentId::default(), healthy: false, allocs: vec![] }.into(),
             AllocHealthSet { deployment: deployment(), healthy: true, allocs: vec![alloc()] }.into(),
         ],
-        other => panic!("{other} has no samples yet"),
+        other => crate::samples_logins::samples(other),
     }
 }
 

@@ -94,6 +94,10 @@ pub enum Rejection {
     AclRoleUnknown(Uuid),
     #[error("ACL token not found")]
     AclTokenUnknown(Uuid),
+    #[error("ACL auth-method not found")]
+    AuthMethodUnknown(String),
+    #[error("ACL binding rule not found")]
+    BindingRuleUnknown(Uuid),
     #[error("{0}")]
     AclInvalid(String),
     /// The one-time token is not known, was exchanged before, or has expired.
@@ -140,6 +144,8 @@ impl Rejection {
             | Rejection::AclPolicyUnknown(_)
             | Rejection::AclRoleUnknown(_)
             | Rejection::AclTokenUnknown(_)
+            | Rejection::AuthMethodUnknown(_)
+            | Rejection::BindingRuleUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)

@@ -4,6 +4,7 @@ mod acl;
 mod deployments;
 mod families;
 mod leftovers;
+mod logins;
 mod namespaces;
 mod node_life;
 mod plans;

@@ -21,6 +21,8 @@ pub(crate) enum Domain {
     AclPolicies = 15,
     AclRoles = 16,
     AclTokens = 17,
+    AuthMethods = 24,
+    BindingRules = 25,
 }
 
 impl Domain {

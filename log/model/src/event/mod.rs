@@ -12,6 +12,7 @@ mod doc;
 mod eval;
 mod job;
 mod keyring;
+mod login;
 mod node;
 mod subject;
 
@@ -183,4 +184,9 @@ events! {
     (107, 1) acl::OneTimeTokenCreated: Cluster,
     (108, 1) acl::OneTimeTokenExchanged: Cluster,
     (109, 1) acl::OneTimeTokensExpired: Cluster,
+    (120, 1) login::AclAuthMethodUpserted: Cluster,
+    (121, 1) login::AclAuthMethodDeleted: Cluster,
+    (122, 1) login::AclBindingRuleUpserted: Cluster,
+    (123, 1) login::AclBindingRuleDeleted: Cluster,
+    (124, 1) login::AclTokenIssuedByLogin: Cluster,
 }

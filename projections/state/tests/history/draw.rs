@@ -35,6 +35,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             73..76 => Some(vec![namespace(state, rng)]),
             76..82 => of_keys(state, rng),
             82..86 => of_acl(state, rng),
+            96..100 => super::draw_logins::of_logins(state, rng),
             _ => of_allocs(state, rng),
         };
         match drawn {
@@ -191,7 +192,7 @@ fn namespace(state: &State, rng: &mut Rng) -> Event {
     NamespaceUpserted { name, document: Doc::of(&document) }.into()
 }
 
-fn one<T: Copy>(of: &[T], rng: &mut Rng) -> Option<T> {
+pub fn one<T: Copy>(of: &[T], rng: &mut Rng) -> Option<T> {
     (!of.is_empty()).then(|| of[rng.below(of.len() as u64) as usize])
 }
 

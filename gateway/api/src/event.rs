@@ -33,7 +33,18 @@ pub struct Event {
 }
 
 /// The topics that events have. Whoever asks for another one would wait for ever.
-pub const TOPICS: [&str; 5] = ["Allocation", "Deployment", "Evaluation", "Job", "Node"];
+pub const TOPICS: [&str; 10] = [
+    "Allocation",
+    "Deployment",
+    "Evaluation",
+    "Job",
+    "Node",
+    "ACLAuthMethod",
+    "ACLBindingRule",
+    "ACLPolicy",
+    "ACLRole",
+    "ACLToken",
+];
 
 /// The id of one event, `index.ordinal`: a total order over all events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

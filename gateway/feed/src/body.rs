@@ -6,6 +6,7 @@ use model::document::{Allocation, Deployment, Evaluation, Job, Node};
 use serde::Serialize;
 use state::State;
 
+use super::access::AccessDocument;
 use super::entries::{Entry, Row};
 
 #[derive(Serialize)]
@@ -36,6 +37,8 @@ struct Payload {
     allocation: Option<Box<Allocation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deployment: Option<Deployment>,
+    #[serde(flatten)]
+    access: Option<AccessDocument>,
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
@@ -47,12 +50,12 @@ pub(crate) fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
         namespace: &entry.namespace,
         filter_keys: (!entry.filter_keys.is_empty()).then_some(&entry.filter_keys),
         index: index.0,
-        payload: payload(state, entry.row),
+        payload: payload(state, entry),
     };
     serde_json::to_vec(&event).expect("documents have a JSON form").into()
 }
 
-fn payload(state: &State, row: Row) -> Payload {
+fn payload(state: &State, entry: &Entry) -> Payload {
     let nothing = Payload {
         node: None,
         job: None,
@@ -60,8 +63,9 @@ fn payload(state: &State, row: Row) -> Payload {
         evaluation: None,
         allocation: None,
         deployment: None,
+        access: None,
     };
-    match row {
+    match entry.row {
         Row::Node(row) => Payload { node: Some(state::node::document(&state.nodes, row)), ..nothing },
         Row::Job(row) => {
             let job = state.jobs.get(row);
@@ -80,5 +84,6 @@ fn payload(state: &State, row: Row) -> Payload {
             let document = state::deployment::document(state, state.deployments.get(row));
             Payload { deployment: Some(document), ..nothing }
         }
+        Row::Access(_) => Payload { access: entry.access.clone(), ..nothing },
     }
 }

@@ -13,8 +13,10 @@ use state::job::JobRow;
 use state::node::NodeRow;
 use state::{FoldError, State};
 
+use crate::access::{Access, AccessDocument};
+
 /// An event of the stream without its payload: all that filters look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub topic: &'static str,
     /// Names the command that caused it.
@@ -25,6 +27,8 @@ pub struct Entry {
     /// What it can be found by besides its key.
     pub filter_keys: Vec<String>,
     pub row: Row,
+    /// What it is about, where that has no row: there may be none any more after the batch.
+    pub access: Option<AccessDocument>,
 }
 
 /// The row whose state after the batch is the payload.
@@ -35,6 +39,8 @@ pub enum Row {
     Eval(EvalRow),
     Alloc(AllocRow),
     Deployment(DeploymentRow),
+    /// Which one of those that the batch names: what belongs to access control has no rows.
+    Access(u32),
 }
 
 pub const NODE: &str = api::TOPICS[4];
@@ -48,7 +54,7 @@ pub const DEPLOYMENT: &str = api::TOPICS[1];
 /// # Errors
 /// The batch does not follow on `state`.
 pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
-    let removed = Removed::of(state, batch);
+    let (removed, access) = (Removed::of(state, batch), Access::of(state, batch));
     state.apply(batch)?;
     let mut listing = Listing {
         state,
@@ -64,7 +70,9 @@ pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
             listing.list(kind, event);
         }
     }
-    Ok(listing.entries)
+    let mut entries = listing.entries;
+    entries.extend(access.entries(state));
+    Ok(entries)
 }
 
 /// The type an event is listed under; `None` for what is not listed.
@@ -118,7 +126,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
             Some(CommandKind::SetAllocHealth) => "DeploymentAllocHealth",
             _ => "EvaluationUpdated",
         }),
-        // Nomad's stream has nothing of the kind.
+        // Nomad's stream has nothing of the kind, or `access` lists it.
         _ => None,
     }
 }
@@ -318,8 +326,9 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
             let JobKey { namespace, id } = state.jobs.get(deployment.job).key.clone();
             (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
+        Row::Access(_) => unreachable!("access control brings its own entries"),
     };
-    Entry { topic, kind, key, namespace, filter_keys, row }
+    Entry { topic, kind, key, namespace, filter_keys, row, access: None }
 }
 
 /// Job and deployment; the latter is empty for what belongs to none.

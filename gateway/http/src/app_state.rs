@@ -9,6 +9,7 @@ use base::{Index, Time, Uuid};
 use control::{Control, Receipt};
 use history::History;
 use keyring::{IntroductionSettings, Signer};
+use login::Providers;
 use metrics::{NodeFigures, Samples};
 use model::{Actor, Command, NodeId, Request};
 use monitor::{AgentConfig, Monitor};
@@ -91,6 +92,8 @@ pub(crate) struct Inner {
     pub(crate) renders: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
+    /// Where people prove who they are.
+    pub(crate) providers: Providers,
 }
 
 impl AppState {
@@ -106,6 +109,7 @@ impl AppState {
             renders,
             request_stats,
             resolver: Resolver::default(),
+            providers: Providers::default(),
         }))
     }
 

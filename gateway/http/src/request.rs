@@ -203,6 +203,9 @@ pub(crate) struct Write {
     pub access: Access,
 }
 
+/// A write of somebody who is not known yet: whatever token comes with it, which may have expired, is not looked at.
+pub(crate) struct Newcomer(pub Write);
+
 /// A named request with all that it asks for, as a hash.
 #[derive(Clone, Copy)]
 struct Said(RequestId);
@@ -280,6 +283,22 @@ impl FromRequestParts<AppState> for Write {
 
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Write, Failure> {
         let Call { params, access, .. } = Call::<Each>::from_request_parts(parts, server).await?;
+        Write::of(parts, params, access)
+    }
+}
+
+impl FromRequestParts<AppState> for Newcomer {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Newcomer, Failure> {
+        let params = params(parts)?;
+        server.check_region(params.get("region").unwrap_or_default())?;
+        Ok(Newcomer(Write::of(parts, params, server.access("").await?)?))
+    }
+}
+
+impl Write {
+    fn of(parts: &Parts, params: Params, access: Access) -> Result<Write, Failure> {
         let request = match name(&parts.headers) {
             None => RequestId(Uuid::from_random(random())),
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,

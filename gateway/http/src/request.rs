@@ -27,7 +27,7 @@ use wire::CallerAddress;
 
 use api::{Params, ReadOptions};
 
-use crate::access::{Access, Each, Right, denied, presented};
+use crate::access::{Access, Each, Newcomers, Right, denied, presented};
 use crate::app_state::AppState;
 use crate::error::Failure;
 
@@ -272,7 +272,8 @@ impl<R: Right> FromRequestParts<AppState> for Call<R> {
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Call<R>, Failure> {
         let params = params(parts)?;
         server.check_region(params.get("region").unwrap_or_default())?;
-        let access = server.access(&presented(&parts.headers)?).await?;
+        let presented = if R::ASKS_WHO { presented(&parts.headers)? } else { String::new() };
+        let access = server.access(&presented).await?;
         access.require::<R>(params.namespace())?;
         Ok(Call { params, access, _right: PhantomData })
     }
@@ -291,9 +292,8 @@ impl FromRequestParts<AppState> for Newcomer {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Newcomer, Failure> {
-        let params = params(parts)?;
-        server.check_region(params.get("region").unwrap_or_default())?;
-        Ok(Newcomer(Write::of(parts, params, server.access("").await?)?))
+        let Call { params, access, .. } = Call::<Newcomers>::from_request_parts(parts, server).await?;
+        Ok(Newcomer(Write::of(parts, params, access)?))
     }
 }
 

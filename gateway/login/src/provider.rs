@@ -50,7 +50,14 @@ pub struct Providers {
 /// A document, fetched by one and waited for by the others.
 struct Place {
     client: Client,
-    content: tokio::sync::Mutex<Option<(Instant, Fetched)>>,
+    content: tokio::sync::Mutex<Content>,
+}
+
+#[derive(Default)]
+struct Content {
+    fetched: Option<(Instant, Fetched)>,
+    /// Why it could not be fetched since.
+    failed: Option<(Instant, LoginError)>,
 }
 
 #[derive(Clone)]
@@ -115,7 +122,7 @@ impl Providers {
             return Ok(Arc::clone(place));
         }
         let client = http::client(source.authorities)?;
-        let place = Arc::new(Place { client, content: tokio::sync::Mutex::new(None) });
+        let place = Arc::new(Place { client, content: tokio::sync::Mutex::default() });
         let mut known = self.known.lock();
         if known.len() >= KNOWN_MAX {
             known.clear();
@@ -134,7 +141,8 @@ impl Place {
         }
     }
 
-    /// The document, if it is not older than that, else fetched anew.
+    /// The document, if it is not older than that, else fetched anew; but a provider that fails is left in peace for a moment, and
+    /// nobody waits for it meanwhile.
     async fn content(
         &self,
         age: Duration,
@@ -142,12 +150,20 @@ impl Place {
         read: impl Fn(&[u8]) -> Result<Fetched, String>,
     ) -> Result<Fetched, LoginError> {
         let mut content = self.content.lock().await;
-        if let Some((_, fetched)) = content.as_ref().filter(|(at, _)| at.elapsed() < age) {
+        if let Some((_, fetched)) = content.fetched.as_ref().filter(|(at, _)| at.elapsed() < age) {
             return Ok(fetched.clone());
         }
-        let bytes = http::body(url, self.client.get(url)).await?;
-        let fetched = read(&bytes).map_err(|why| failed(url, why))?;
-        *content = Some((Instant::now(), fetched.clone()));
-        Ok(fetched)
+        if let Some((_, why)) = content.failed.as_ref().filter(|(at, _)| at.elapsed() < REST) {
+            return Err(why.clone());
+        }
+        let bytes = http::body(url, self.client.get(url)).await;
+        let fetched = bytes.and_then(|bytes| read(&bytes).map_err(|why| failed(url, why)));
+        match &fetched {
+            Ok(fetched) => {
+                *content = Content { fetched: Some((Instant::now(), fetched.clone())), failed: None }
+            }
+            Err(why) => content.failed = Some((Instant::now(), why.clone())),
+        }
+        fetched
     }
 }

@@ -65,7 +65,12 @@ fn auth_methods_are_made_shown_changed_and_deleted() {
     let missing = cluster.run(&create);
     assert!(missing.code == 1 && missing.stderr.contains("-config is required"), "{}", missing.stderr);
     let wrong = cluster.run(&[&create[..], &["-config={\"JWKS\": 1}"]].concat());
-    assert!(wrong.code == 1 && wrong.stderr.contains("-config"), "{}{}", wrong.stdout, wrong.stderr);
+    assert!(
+        wrong.code == 1 && wrong.stderr.contains("-config: \"JWKS\" is not known: expected "),
+        "{}{}",
+        wrong.stdout,
+        wrong.stderr
+    );
 
     let updated = sent(&cluster.run(&["acl", "auth-method", "update", "-max-token-ttl=1h", "ci"]));
     assert_eq!(

@@ -88,6 +88,8 @@ async fn methods_and_rules_are_made_changed_listed_and_deleted_by_who_manages() 
     let list = guarded.get(NOBODY, "/v1/acl/auth-methods").await.json();
     assert_holds(&list, &json!([{"Name": "sso", "Type": "OIDC", "Default": true}]));
     assert!(list[0].get("Config").is_none());
+    let stale = guarded.get("00000000-0000-0000-0000-0000000000a1", "/v1/acl/auth-methods").await;
+    assert_eq!(stale.json(), list, "who logs in again has a token that has expired");
     guarded.get(NOBODY, "/v1/acl/auth-method/sso").await.refused(403, "Permission denied");
     guarded.get(root, "/v1/acl/auth-method/none").await.refused(404, "ACL auth-method not found");
     guarded.delete(root, "/v1/acl/auth-method/none").await.refused(500, "ACL auth-method not found");

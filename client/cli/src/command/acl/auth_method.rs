@@ -4,6 +4,7 @@ use anyhow::Context;
 use base::Duration;
 use model::document::{ACLAuthMethod, ACLAuthMethodConfig, input};
 use sdk::Query;
+use serde_json::Value;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::Flag;
@@ -140,7 +141,15 @@ fn config(given: &str) -> anyhow::Result<ACLAuthMethodConfig> {
         }
         None => given.to_string(),
     };
-    let value = serde_json::from_str(&text).context("-config: not JSON")?;
+    let value: Value = serde_json::from_str(&text).context("-config: not JSON")?;
+    // Servers take what they do not know for something that a newer client knows: here it is a mistake.
+    let known = serde_json::to_value(ACLAuthMethodConfig::default())?;
+    let known = || known.as_object().into_iter().flat_map(serde_json::Map::keys);
+    let is_known = |given: &String| known().any(|field| field.eq_ignore_ascii_case(given));
+    if let Some(given) = value.as_object().and_then(|given| given.keys().find(|name| !is_known(name))) {
+        let names: Vec<&str> = known().map(String::as_str).collect();
+        anyhow::bail!("-config: {given:?} is not known: expected {}", names.join(", "));
+    }
     input::from_value(value).map_err(|error| anyhow::anyhow!("-config: {error}"))
 }
 

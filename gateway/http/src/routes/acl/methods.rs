@@ -12,7 +12,7 @@ use state::State;
 
 use super::super::write;
 use super::sealing_failed;
-use crate::access::{Anyone, Management, denied};
+use crate::access::{Management, Newcomers, denied};
 use crate::answer::{Answer, done, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -29,7 +29,7 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 /// Who wants to log in chooses here, so it is for everybody.
-async fn list(With(server): With<AppState>, read: Read<Anyone>) -> Answer {
+async fn list(With(server): With<AppState>, read: Read<Newcomers>) -> Answer {
     let view = |state: &State, read: &Reading| {
         let names =
             state.acl.methods.names().into_iter().filter(|name| name.starts_with(&read.options.prefix));

@@ -68,13 +68,14 @@ fn wrong(why: impl std::fmt::Display) -> LoginError {
     failed("client assertion", why)
 }
 
+type Headers<'a> = Vec<(&'a str, String)>;
 type Sign<'a> = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync + 'a>;
 
 /// What signs, and the headers that say how.
 fn signer<'a>(
     assertion: &'a OIDCClientAssertion,
     signing: &Signing<'a>,
-) -> Result<(Vec<(&'a str, String)>, Sign<'a>), LoginError> {
+) -> Result<(Headers<'a>, Sign<'a>), LoginError> {
     let missing = |what: &str| wrong(format!("{what} cannot be opened"));
     let named = |default: &str| match assertion.key_algorithm.as_str() {
         "" => default.to_string(),

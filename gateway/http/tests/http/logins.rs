@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::guarded::{Guarded, NOBODY, with_token};
 use crate::provider::{CLIENT, CLIENT_SECRET, Provider, TestKey, seconds};
-use crate::support::{Got, assert_holds};
+use crate::support::{Cluster, Got, assert_holds};
 
 const CALLBACK: &str = "http://localhost:4649/oidc/callback";
 
@@ -412,4 +412,24 @@ async fn the_cluster_proves_itself_with_its_own_key() {
     provider.behaviour.lock().unwrap().assertions = Some(vec![7; 256]);
     let got = complete(&guarded, &completion(&provider.consent(&begin(&guarded, "n").await), "n")).await;
     assert!(got.text().contains("not the client"), "{}", got.text());
+}
+
+/// Nothing but the log tells the one what the other has begun.
+#[tokio::test]
+async fn another_server_goes_on_with_an_attempt_and_knows_when_it_is_over() {
+    let guarded = Guarded::start().await;
+    let provider = Provider::start().await;
+    method(&guarded, &oidc(&provider)).await;
+    rule(&guarded, "sso", "", "management", "").await;
+    let url = begin(&guarded, "n").await;
+    let (first, second) = (provider.consent(&url), provider.consent(&url));
+    let other = guarded.cluster.restarted_with(|agent| agent.access.enabled = true).await;
+    let complete = async |server: &Cluster, back: &BTreeMap<String, String>| {
+        let body = completion(back, "n");
+        server.send(with_token(NOBODY, Method::PUT, "/v1/acl/oidc/complete-auth", &body)).await
+    };
+    let got = complete(&other, &first).await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    let last = other.restarted_with(|agent| agent.access.enabled = true).await;
+    complete(&last, &second).await.refused(400, "this login was completed already: begin again");
 }

@@ -81,7 +81,11 @@ impl Cluster {
 
     /// As after a kill: what a new server finds is the log.
     pub async fn restarted(&self) -> Cluster {
-        Cluster::over(self.journal.batches(), |_| {}).await
+        self.restarted_with(|_| {}).await
+    }
+
+    pub async fn restarted_with(&self, change: impl FnOnce(&mut AgentInfo)) -> Cluster {
+        Cluster::over(self.journal.batches(), change).await
     }
 
     /// Records requests.

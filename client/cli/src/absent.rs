@@ -2,21 +2,10 @@
 
 /// Their names; the groups follow from them.
 const ABSENT: &[&str] = &[
-    "acl auth-method create",
-    "acl auth-method delete",
-    "acl auth-method info",
-    "acl auth-method list",
-    "acl auth-method update",
-    "acl binding-rule create",
-    "acl binding-rule delete",
-    "acl binding-rule info",
-    "acl binding-rule list",
-    "acl binding-rule update",
     "alloc pause",
     "debug",
     "deployment unblock",
     "license get",
-    "login",
     "operator client-state",
     "operator debug",
     "operator raft info",
@@ -77,8 +66,8 @@ mod tests {
     fn groups_and_commands_are_told_from_what_nobody_has() {
         let is_own = |name: &str| matches!(name, "operator" | "operator raft");
         let named = |words: &str| named(&words.split(' ').collect::<Vec<_>>(), is_own);
-        assert_eq!(named("acl auth-method list").as_deref(), Some("acl auth-method list"));
-        assert_eq!(named("acl auth-method x").as_deref(), Some("acl auth-method"));
+        assert_eq!(named("quota list").as_deref(), Some("quota list"));
+        assert_eq!(named("quota x").as_deref(), Some("quota"));
         assert_eq!(named("volume").as_deref(), Some("volume"));
         assert_eq!(named("operator raft logs").as_deref(), Some("operator raft logs"));
         assert_eq!(named("operator raft"), None);

@@ -9,7 +9,7 @@ const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "age
 
 /// Summaries of command groups.
 const GROUPS: [(&str, &str); 17] = [
-    ("acl", "Manage policies, roles and tokens."),
+    ("acl", "Manage policies, roles, tokens, and how one logs in."),
     ("alloc", "Show allocations, their files and logs, and act on their tasks."),
     ("config", "Check configurations of agents."),
     ("deployment", "Show, promote, pause and fail deployments."),

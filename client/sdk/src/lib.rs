@@ -18,6 +18,7 @@ mod explain;
 mod fetch;
 mod files;
 mod jobs;
+mod login;
 mod namespaces;
 mod nodes;
 mod operator;

@@ -33,7 +33,19 @@ pub struct Event {
 }
 
 /// The topics that events have. Whoever asks for another one would wait for ever.
-pub const TOPICS: [&str; 6] = ["Allocation", "Deployment", "Evaluation", "Job", "Node", "Variable"];
+pub const TOPICS: [&str; 11] = [
+    "Allocation",
+    "Deployment",
+    "Evaluation",
+    "Job",
+    "Node",
+    "ACLAuthMethod",
+    "ACLBindingRule",
+    "ACLPolicy",
+    "ACLRole",
+    "ACLToken",
+    "Variable",
+];
 
 /// The id of one event, `index.ordinal`: a total order over all events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -191,7 +191,8 @@ fn null_is_read_as_what_is_left_out() {
 held! {
     types zeros empties
     api {
-        ACLPolicyListStub ACLTokenListStub OneTimeToken OneTimeTokenExchangeRequest OneTimeTokenExchangeResponse
+        ACLAuthMethodListStub ACLBindingRuleListStub ACLLoginRequest ACLOIDCAuthURLRequest ACLOIDCAuthURLResponse
+        ACLOIDCCompleteAuthRequest ACLPolicyListStub ACLTokenListStub OneTimeToken OneTimeTokenExchangeRequest OneTimeTokenExchangeResponse
         AgentHealth AgentHealthResponse AgentMember AgentSchedulerWorkerConfigRequest
         AgentSchedulerWorkerConfigResponse AgentSelf AllocFileInfo AllocResourceUsage
         AllocSignalRequest AllocStopResponse AllocationRestartRequest AutopilotConfiguration
@@ -218,6 +219,7 @@ held! {
         DiskUsage HostData HostDataResponse HostVolumeDeleteResponse HostVolumeRegisterRequest HostVolumeStub
     }
     model::document {
+        ACLAuthMethod ACLAuthMethodConfig ACLBindingRule OIDCClientAssertion OIDCClientAssertionKey
         ACLPolicy ACLRole ACLRolePolicyLink ACLToken ACLTokenRoleLink JobACL
         Action Affinity AllocDeploymentStatus AllocNetworkStatus AllocState AllocatedCpuResources
         AllocatedDeviceResource AllocatedMemoryResources AllocatedResources AllocatedSharedResources

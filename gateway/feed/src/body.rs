@@ -8,6 +8,7 @@ use model::document::{Allocation, Deployment, Evaluation, Job, Node};
 use serde::Serialize;
 use state::State;
 
+use super::access::AccessDocument;
 use super::entries::{Entry, Row};
 
 #[derive(Serialize)]
@@ -40,6 +41,8 @@ struct Payload {
     deployment: Option<Deployment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<VariableMetadata>,
+    #[serde(flatten)]
+    access: Option<AccessDocument>,
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
@@ -65,6 +68,7 @@ fn payload(state: &State, entry: &Entry) -> Payload {
         allocation: None,
         deployment: None,
         metadata: None,
+        access: None,
     };
     match entry.row {
         Row::Node(row) => Payload { node: Some(state::node::document(&state.nodes, row)), ..nothing },
@@ -90,5 +94,6 @@ fn payload(state: &State, entry: &Entry) -> Payload {
             let deleted = state.variables.get(&key).is_none().then_some(true);
             Payload { metadata: entry.variable.as_deref().cloned(), deleted, ..nothing }
         }
+        Row::Access(_) => Payload { access: entry.access.clone(), ..nothing },
     }
 }

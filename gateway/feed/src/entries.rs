@@ -15,8 +15,10 @@ use state::node::NodeRow;
 use state::variable::Variable;
 use state::{FoldError, State};
 
+use crate::access::{Access, AccessDocument};
+
 /// An event of the stream without its payload: all that filters look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub topic: &'static str,
     /// Names the command that caused it.
@@ -29,6 +31,8 @@ pub struct Entry {
     pub row: Row,
     /// The variable that it is about: there may be none any more after the batch.
     pub variable: Option<Box<VariableMetadata>>,
+    /// What it is about, where that has no row: there may be none any more after the batch.
+    pub access: Option<AccessDocument>,
 }
 
 /// The row whose state after the batch is the payload.
@@ -41,6 +45,8 @@ pub enum Row {
     Deployment(DeploymentRow),
     /// Which one of those that the batch names: variables have no rows.
     Variable(u32),
+    /// Which one of those that the batch names: what belongs to access control has no rows.
+    Access(u32),
 }
 
 pub const NODE: &str = api::TOPICS[4];
@@ -48,14 +54,14 @@ pub const JOB: &str = api::TOPICS[3];
 pub const EVALUATION: &str = api::TOPICS[2];
 pub const ALLOCATION: &str = api::TOPICS[0];
 pub const DEPLOYMENT: &str = api::TOPICS[1];
-pub const VARIABLE: &str = api::TOPICS[5];
+pub const VARIABLE: &str = api::TOPICS[10];
 
 /// Folds a batch and lists its entries.
 ///
 /// # Errors
 /// The batch does not follow on `state`.
 pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
-    let removed = Removed::of(state, batch);
+    let (removed, access) = (Removed::of(state, batch), Access::of(state, batch));
     state.apply(batch)?;
     let mut listing = Listing {
         state,
@@ -72,7 +78,9 @@ pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
             listing.list(kind, event);
         }
     }
-    Ok(listing.entries)
+    let mut entries = listing.entries;
+    entries.extend(access.entries(state));
+    Ok(entries)
 }
 
 /// The type an event is listed under; `None` for what is not listed.
@@ -134,7 +142,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::VariableDeleted(_)
         | Event::VariableLockAcquired(_)
         | Event::VariableLockReleased(_) => Some("VariableUpdated"),
-        // Nomad's stream has nothing of the kind.
+        // Nomad's stream has nothing of the kind, or `access` lists it.
         _ => None,
     }
 }
@@ -320,6 +328,7 @@ impl Listing<'_> {
             filter_keys: Vec::new(),
             row,
             variable: Some(Box::new(shown)),
+            access: None,
         });
     }
 
@@ -371,9 +380,10 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
             let JobKey { namespace, id } = state.jobs.get(deployment.job).key.clone();
             (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
+        Row::Access(_) => unreachable!("access control brings its own entries"),
         Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
-    Entry { topic, kind, key, namespace, filter_keys, row, variable: None }
+    Entry { topic, kind, key, namespace, filter_keys, row, variable: None, access: None }
 }
 
 /// Without its lock: who knows the id of a lock holds it.

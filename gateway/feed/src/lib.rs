@@ -11,6 +11,7 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::iter_over_hash_type))]
 
+mod access;
 mod body;
 mod direct;
 mod encode;
@@ -22,6 +23,7 @@ mod replay;
 mod stream;
 mod tail;
 
+pub use access::AccessDocument;
 pub use direct::{Reader, Segment};
 pub use encode::Encoder;
 pub use entries::Entry;

@@ -1,5 +1,6 @@
 //! The stream over a log that grows when a test says so.
 
+mod access;
 mod readers;
 mod resume;
 mod shape;

@@ -9,6 +9,7 @@ use base::{Index, Time, Uuid};
 use control::{Control, Receipt, SubmitError};
 use history::History;
 use keyring::{IntroductionSettings, Signer};
+use login::Providers;
 use metrics::{NodeFigures, Samples};
 use model::{Actor, Command, NodeId, Request};
 use monitor::{AgentConfig, Monitor};
@@ -93,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) large_lists: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
+    /// Where people prove who they are.
+    pub(crate) providers: Providers,
 }
 
 impl AppState {
@@ -109,6 +112,7 @@ impl AppState {
             large_lists: Arc::new(Semaphore::new(LARGE_LISTS_MAX)),
             request_stats,
             resolver: Resolver::default(),
+            providers: Providers::default(),
         }))
     }
 

@@ -37,6 +37,6 @@ pub use cluster_admin::{
     ClusterAdmin, ClusterError, FileStream, GossipKeys, PeerName, SnapshotFile, Snapshots,
 };
 pub use error::Failure;
-pub use gate::{Gate, TokenName};
+pub use gate::Gate;
 pub use node_rpc::{FrameStream, NodeRpc, NodeRpcError, frames};
 pub use routes::router;

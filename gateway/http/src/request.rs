@@ -27,7 +27,7 @@ use wire::CallerAddress;
 
 use api::{Params, ReadOptions};
 
-use crate::access::{Access, Each, Right, denied, presented};
+use crate::access::{Access, Each, Newcomers, Right, denied, presented};
 use crate::app_state::AppState;
 use crate::error::Failure;
 
@@ -203,6 +203,9 @@ pub(crate) struct Write {
     pub access: Access,
 }
 
+/// A write of somebody who is not known yet: whatever token comes with it, which may have expired, is not looked at.
+pub(crate) struct Newcomer(pub Write);
+
 /// A named request with all that it asks for, as a hash.
 #[derive(Clone, Copy)]
 struct Said(RequestId);
@@ -276,7 +279,8 @@ impl<R: Right> FromRequestParts<AppState> for Call<R> {
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Call<R>, Failure> {
         let params = params(parts)?;
         server.check_region(params.get("region").unwrap_or_default())?;
-        let access = server.access(&presented(&parts.headers)?).await?;
+        let presented = if R::ASKS_WHO { presented(&parts.headers)? } else { String::new() };
+        let access = server.access(&presented).await?;
         access.require::<R>(params.namespace())?;
         Ok(Call { params, access, _right: PhantomData })
     }
@@ -287,6 +291,21 @@ impl FromRequestParts<AppState> for Write {
 
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Write, Failure> {
         let Call { params, access, .. } = Call::<Each>::from_request_parts(parts, server).await?;
+        Write::of(parts, params, access)
+    }
+}
+
+impl FromRequestParts<AppState> for Newcomer {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Newcomer, Failure> {
+        let Call { params, access, .. } = Call::<Newcomers>::from_request_parts(parts, server).await?;
+        Ok(Newcomer(Write::of(parts, params, access)?))
+    }
+}
+
+impl Write {
+    fn of(parts: &Parts, params: Params, access: Access) -> Result<Write, Failure> {
         let request = match name(&parts.headers) {
             None => RequestId(Uuid::from_random(random())),
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,

@@ -72,6 +72,14 @@ impl Signer {
         Ok(format!("{content}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
+    /// RS256 of a message that is no token of this cluster, with a key of the keyring.
+    ///
+    /// # Errors
+    /// As [`Signer::sign`].
+    pub fn sign_message(&self, keyring: &Keyring, key: Uuid, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+        self.key(keyring, key)?.sign(message)
+    }
+
     /// Nothing is signed with a key that was removed, also while this server still has it open.
     pub(crate) fn key(&self, keyring: &Keyring, id: Uuid) -> Result<Arc<SigningKey>, KeyError> {
         let sealed = keyring.keys().get(&id).and_then(|key| key.sealed.get(&self.secret.server()));

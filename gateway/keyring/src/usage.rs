@@ -13,7 +13,8 @@ pub fn uses_identity(task: &Task) -> bool {
 }
 
 /// A token that the key has signed may still be presented: one without an end by a task that lives, or one that has not
-/// expired since the key was replaced; or it seals the secret of an access token, or a version of a variable. The active key is always in use.
+/// expired since the key was replaced; or it seals the secret of an access token, one of an auth method, or a version of a
+/// variable. The active key is always in use.
 pub fn is_used(state: &State, key: Uuid, now: Time) -> bool {
     let keys = state.keyring.keys();
     let Some(own) = keys.get(&key) else { return false };
@@ -21,6 +22,11 @@ pub fn is_used(state: &State, key: Uuid, now: Time) -> bool {
         return true;
     }
     if state.acl.tokens().any(|(_, token)| token.secret.sealed.key == key) {
+        return true;
+    }
+    let methods = state.acl.methods.names().into_iter().filter_map(|name| state.acl.methods.get(name));
+    let mut secrets = methods.flat_map(|set| [&set.document.client_secret, &set.document.private_key]);
+    if secrets.any(|sealed| sealed.as_ref().is_some_and(|sealed| sealed.key == key)) {
         return true;
     }
     let later = keys.iter().filter(|(id, other)| (other.created, **id) > (own.created, key));

@@ -133,6 +133,14 @@ async fn every_call_has_its_route_and_what_is_none_is_refused() {
         "ServiceRegistration.GetService",
         "Variables.List",
         "Variables.Read",
+        "ACL.ListPolicies",
+        "ACL.GetPolicy",
+        "ACL.ListRoles",
+        "ACL.GetRoleByID",
+        "ACL.ListAuthMethods",
+        "ACL.ListBindingRules",
+        "ACL.GetBindingRule",
+        "ACL.OIDCAuthURL",
         "Status.Members",
         "Operator.RaftGetConfiguration",
         "Operator.SchedulerGetConfiguration",
@@ -161,6 +169,19 @@ async fn every_call_has_its_route_and_what_is_none_is_refused() {
     };
     assert_eq!(who(&node.document.secret_id).await.client_id, node.document.id);
     assert_eq!(who("").await.acl_token.unwrap().accessor_id, "anonymous");
+    // What an agent asks next; without access control everybody may know everything.
+    let resolve = json!({"SecretID": "8f1d8f9c-1c2e-4b1a-9a51-0d1d3f6d5f11"});
+    let resolved: wire::messages::ResolveTokenResponse =
+        call(&node, "ACL.ResolveToken", resolve).await.unwrap();
+    assert_eq!(resolved.token, None);
+    let names = json!({"Names": ["none"], "AuthToken": ""});
+    let policies: wire::messages::PolicySetResponse = call(&node, "ACL.GetPolicies", names).await.unwrap();
+    let claims: wire::messages::PolicySetResponse =
+        call(&node, "ACL.GetClaimPolicies", json!({})).await.unwrap();
+    assert!(policies.policies.is_empty() && claims.policies.is_empty());
+    let ids = json!({"ACLRoleIDs": ["none"]});
+    let roles: wire::messages::RolesByIdResponse = call(&node, "ACL.GetRolesByID", ids).await.unwrap();
+    assert!(roles.roles.is_empty());
     server.shutdown().await;
 }
 

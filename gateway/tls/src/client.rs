@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
@@ -73,6 +74,32 @@ pub fn config(options: &ClientOptions) -> Result<ClientConfig, TlsError> {
         (true, false) => Err(TlsError::new(CLIENT_KEY, "the key of the certificate is required too")),
         (false, true) => Err(TlsError::new(CLIENT_CERT, "the certificate of the key is required too")),
     }
+}
+
+/// Trusts these authorities, each in PEM, or those that the host trusts if there are none.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn config_trusting(authorities: &[String]) -> Result<ClientConfig, TlsError> {
+    let mut certificates = Vec::new();
+    for pem in authorities {
+        let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+        let found = found.map_err(|error| TlsError::new(CA_CERT, format!("not PEM: {error:?}")))?;
+        if found.is_empty() {
+            return Err(TlsError::new(CA_CERT, "there is no certificate in it"));
+        }
+        certificates.extend(found);
+    }
+    let roots = match certificates.is_empty() {
+        true => roots_of_host(),
+        false => files::store(&certificates).map_err(|error| TlsError::new(CA_CERT, error))?,
+    };
+    let provider = policy::provider(&[]);
+    let verifier = Verifier { roots: Some(roots), name: ExpectedName::Dialed, provider: provider.clone() };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(MinVersion::default().versions())
+        .expect("the provider has suites of all versions");
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
 /// For an address without TLS: it trusts nobody, and has read no file.

@@ -47,6 +47,6 @@ pub fn samples(name: &str) -> Vec<Event> {
         "RootKeysRekeyed" => {
             vec![RootKeysRekeyed { keys: vec![] }.into(), RootKeysRekeyed { keys: vec![id(8), id(9)] }.into()]
         }
-        other => panic!("{other} has no samples yet"),
+        other => crate::samples_logins::samples(other),
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::codec::compiled_once;
 
 use crate::document::{
-    ACLPolicy, ACLRole, ACLToken, Allocation, CSIVolume, HostVolume, Job, JobSubmission, Map, Namespace,
-    Node, NodePool,
+    ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Allocation, AuthMethodRecord, CSIVolume, HostVolume, Job,
+    JobSubmission, Map, Namespace, Node, NodePool,
 };
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
@@ -17,6 +17,7 @@ use crate::event::{
     EvalOutcome, FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
 use crate::keyring::{SealedKey, TokenSecret};
+use crate::login::IssueLoginToken;
 use crate::object::{
     Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
     VolumeKey,
@@ -343,6 +344,18 @@ commands! {
     },
     /// Takes note of keys that seal no variable any more.
     176 FinishRekey,
+    180 CreateAuthMethod(Box<AuthMethodRecord>),
+    /// What is empty stays as it is, secrets too.
+    181 UpdateAuthMethod(Box<AuthMethodRecord>),
+    182 DeleteAuthMethod {
+        name: String,
+    },
+    183 CreateBindingRule(Box<ACLBindingRule>),
+    184 UpdateBindingRule(Box<ACLBindingRule>),
+    185 DeleteBindingRule {
+        rule: Uuid,
+    },
+    186 IssueLoginToken(Box<IssueLoginToken>),
     /// A piece of a saved state, in order; the first one begins anew.
     51 GiveStateChunk {
         restore: Uuid,

@@ -14,6 +14,7 @@ pub mod document;
 pub mod event;
 pub mod image;
 mod keyring;
+mod login;
 pub mod object;
 mod operator;
 mod partial;
@@ -28,6 +29,7 @@ pub use digest::Digest;
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
 pub use keyring::{SealedData, SealedKey, TokenSecret};
+pub use login::IssueLoginToken;
 pub use object::{
     Actor, Algorithm, AllocId, Caller, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
     Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,

@@ -95,6 +95,10 @@ pub enum Rejection {
     AclRoleUnknown(Uuid),
     #[error("ACL token not found")]
     AclTokenUnknown(Uuid),
+    #[error("ACL auth-method not found")]
+    AuthMethodUnknown(String),
+    #[error("ACL binding rule not found")]
+    BindingRuleUnknown(Uuid),
     #[error("{0}")]
     AclInvalid(String),
     /// The one-time token is not known, was exchanged before, or has expired.
@@ -150,6 +154,8 @@ impl Rejection {
             | Rejection::AclRoleUnknown(_)
             | Rejection::AclTokenUnknown(_)
             | Rejection::VariableUnknown(_)
+            | Rejection::AuthMethodUnknown(_)
+            | Rejection::BindingRuleUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)

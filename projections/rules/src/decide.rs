@@ -107,6 +107,13 @@ pub fn decide(
         Command::BootstrapAcl { token, reset } => acl::token::bootstrap(&state.acl, ctx.time, token, *reset),
         Command::UpdateAclToken(token) => acl::token::update(&state.acl, token),
         Command::DeleteAclTokens { accessors } => acl::token::delete(&state.acl, accessors),
+        Command::CreateAuthMethod(record) => acl::method::create(&state.acl, ctx.time, record),
+        Command::UpdateAuthMethod(record) => acl::method::update(&state.acl, ctx.time, record),
+        Command::DeleteAuthMethod { name } => acl::method::delete(&state.acl, name),
+        Command::CreateBindingRule(rule) => acl::binding::create(&state.acl, ctx.time, rule),
+        Command::UpdateBindingRule(rule) => acl::binding::update(&state.acl, ctx.time, rule),
+        Command::DeleteBindingRule { rule } => acl::binding::delete(&state.acl, *rule),
+        Command::IssueLoginToken(request) => acl::login::issue(&state.acl, ctx.time, request),
         Command::CollectExpiredTokens => Ok(acl::token::collect_expired(&state.acl, ctx.time)),
         Command::CreateOneTimeToken { accessor, digest } => {
             acl::one_time::create(&state.acl, ctx.time, *accessor, *digest)

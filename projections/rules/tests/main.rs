@@ -5,6 +5,7 @@ mod deployments;
 mod families;
 mod forgetting;
 mod leftovers;
+mod logins;
 mod namespaces;
 mod node_life;
 mod plans;

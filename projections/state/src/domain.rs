@@ -22,6 +22,8 @@ pub(crate) enum Domain {
     AclRoles = 16,
     AclTokens = 17,
     Variables = 18,
+    AuthMethods = 24,
+    BindingRules = 25,
 }
 
 impl Domain {

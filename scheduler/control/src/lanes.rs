@@ -86,6 +86,13 @@ impl Lane {
             | Command::UpdateAclToken(_)
             | Command::DeleteAclTokens { .. }
             | Command::CollectExpiredTokens
+            | Command::CreateAuthMethod(_)
+            | Command::UpdateAuthMethod(_)
+            | Command::DeleteAuthMethod { .. }
+            | Command::CreateBindingRule(_)
+            | Command::UpdateBindingRule(_)
+            | Command::DeleteBindingRule { .. }
+            | Command::IssueLoginToken(_)
             | Command::CreateOneTimeToken { .. }
             | Command::ExchangeOneTimeToken { .. }
             | Command::SetVariable(_)

@@ -29,7 +29,8 @@ pub(super) static COMMAND: Command = Command {
     summary: "Follow the events of the cluster.",
     details: "Prints one line per event: its id, its time, its topic, and what happened. Without a flag it begins with\n\
               what comes next. When the connection is lost, the stream resumes after the last event, without gaps or\n\
-              repetitions. Topics: Allocation, Deployment, Evaluation, Job, Node, or * for all.",
+              repetitions. Topics: Allocation, Deployment, Evaluation, Job, Node, ACLToken and\n\
+              others of access control, or * for all.",
     flags: &[&[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };

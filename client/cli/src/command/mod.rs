@@ -11,6 +11,7 @@ mod events;
 mod fmt;
 mod history;
 mod job;
+mod login;
 mod namespace;
 mod node;
 mod node_pool;
@@ -30,7 +31,7 @@ use crate::call::Command;
 
 /// Commands without a folder.
 const GENERAL: &[&Command] =
-    &[&events::COMMAND, &fmt::COMMAND, &status::COMMAND, &ui::COMMAND, &version::COMMAND];
+    &[&events::COMMAND, &fmt::COMMAND, &login::COMMAND, &status::COMMAND, &ui::COMMAND, &version::COMMAND];
 
 /// All commands, by name.
 pub(crate) fn all() -> Vec<&'static Command> {

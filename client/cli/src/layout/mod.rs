@@ -13,6 +13,7 @@ pub(crate) mod files;
 pub(crate) mod history;
 pub(crate) mod job;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod metrics;
 pub(crate) mod namespace;
 pub(crate) mod node;

@@ -133,6 +133,8 @@ fn an_agent_is_healthy_or_the_reason_is_printed() {
 fn groups_print_their_help_and_end_with_one() {
     for group in [
         "acl",
+        "acl auth-method",
+        "acl binding-rule",
         "acl policy",
         "acl role",
         "acl token",
@@ -244,8 +246,8 @@ fn without_a_terminal_nothing_is_confirmed() {
 #[test]
 fn commands_of_nomad_that_are_not_here_say_so() {
     for words in [
-        &["acl", "auth-method"][..],
-        &["acl", "binding-rule", "list"],
+        &["sentinel"][..],
+        &["sentinel", "list"],
         &["recommendation", "-h"],
         &["volume", "status", "-help"],
         &["quota", "-h"],

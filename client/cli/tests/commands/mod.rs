@@ -4,6 +4,7 @@ mod acl;
 mod allocs;
 mod command_line;
 mod jobs;
+mod login;
 mod nodes;
 mod other_objects;
 mod support;

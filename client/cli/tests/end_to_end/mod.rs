@@ -15,6 +15,7 @@ mod getting_started;
 mod gossip_keys;
 mod identities;
 mod invalid_input;
+mod logins;
 mod many_callers;
 mod reconnecting_nodes;
 mod reload;

@@ -98,6 +98,8 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
 
         // The secret itself, or that there is none yet, is what lets these be done.
         Command::BootstrapAcl { .. } | Command::ExchangeOneTimeToken { .. } => true,
+        // What lets this be done was proved to the route that makes it, and to no other.
+        Command::IssueLoginToken(_) => true,
         Command::CreateOneTimeToken { accessor, .. } => is_own(access, *accessor),
 
         Command::UpsertNamespace(_)
@@ -113,7 +115,13 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::DeleteAclRole { .. }
         | Command::CreateAclToken(_)
         | Command::UpdateAclToken(_)
-        | Command::DeleteAclTokens { .. } => acl.is_management(),
+        | Command::DeleteAclTokens { .. }
+        | Command::CreateAuthMethod(_)
+        | Command::UpdateAuthMethod(_)
+        | Command::DeleteAuthMethod { .. }
+        | Command::CreateBindingRule(_)
+        | Command::UpdateBindingRule(_)
+        | Command::DeleteBindingRule { .. } => acl.is_management(),
 
         // Only parts of the cluster ask for these, and never through here.
         Command::FoundCluster { .. }

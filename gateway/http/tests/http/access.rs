@@ -40,6 +40,14 @@ const OPEN: &[&str] = &[
     "POST /v1/search",
     "PUT /v1/search/fuzzy",
     "POST /v1/search/fuzzy",
+    // Who logs in has no token yet. Without a proof there is none.
+    "GET /v1/acl/auth-methods",
+    "PUT /v1/acl/login",
+    "POST /v1/acl/login",
+    "PUT /v1/acl/oidc/auth-url",
+    "POST /v1/acl/oidc/auth-url",
+    "PUT /v1/acl/oidc/complete-auth",
+    "POST /v1/acl/oidc/complete-auth",
     // Nothing but how it is called.
     "GET /v1/operator/license",
     // Sockets: who calls is looked at once they are open, because browsers send it then.

@@ -211,3 +211,38 @@ async fn without_access_control_there_is_nothing_of_it() {
     );
     assert_holds(&cluster.get("/v1/acl/access").await.json(), &json!({"Management": true, "Agent": "write"}));
 }
+
+/// Agents of Nomad ask for these in the name of their callers.
+#[tokio::test]
+async fn policies_and_roles_are_shown_to_who_has_them() {
+    let guarded = Guarded::start().await;
+    let (gate, reader) = (&guarded.cluster.gate, guarded.caller("reader", READ).await);
+    guarded.policy("other", READ).await;
+    let role = json!({"Name": "staff", "Policies": [{"Name": "other"}]});
+    let role =
+        guarded.put(&guarded.root, "/v1/acl/role", &role).await.json()["ID"].as_str().unwrap().to_string();
+    let member = json!({"Name": "m", "Type": "client", "Roles": [{"ID": role}]});
+    let member = guarded.token(&member).await["SecretID"].as_str().unwrap().to_string();
+    let policies = async |token: &str, names: Option<&[&str]>| {
+        let names: Option<Vec<String>> = names.map(|names| names.iter().map(ToString::to_string).collect());
+        let found = gate.policies(token, names.as_deref()).await.map_err(|refused| refused.status.as_u16());
+        found.map(|found| found.into_iter().map(|policy| policy.name).collect::<Vec<_>>())
+    };
+    assert_eq!(policies(&reader, None).await, Ok(vec!["reader".to_string()]));
+    // One that is not there is no secret, and gives nothing.
+    assert_eq!(policies(&reader, Some(&["reader", "gone"])).await, Ok(vec!["reader".to_string()]));
+    assert_eq!(policies(&reader, Some(&["other"])).await, Err(403));
+    assert_eq!(policies(NOBODY, Some(&["other"])).await, Err(403));
+    assert_eq!(policies(&member, Some(&["other"])).await, Ok(vec!["other".to_string()]));
+    assert_eq!(policies(&guarded.root, Some(&["other", "reader"])).await.unwrap().len(), 2);
+    let roles = async |token: &str| {
+        gate.roles(token, std::slice::from_ref(&role)).await.map(|roles| roles.len()).ok()
+    };
+    assert_eq!(
+        (roles(&member).await, roles(&reader).await, roles(&guarded.root).await),
+        (Some(1), None, Some(1))
+    );
+    let token = gate.token(&member).await.unwrap().unwrap();
+    assert_eq!((token.secret_id.as_str(), token.roles[0].name.as_str()), ("", "staff"));
+    assert_eq!(gate.token(NOBODY).await.unwrap(), None);
+}

@@ -7,6 +7,7 @@ use monitor::LogFileSettings;
 use serde_json::{Value, json};
 
 use crate::guarded::{bootstrap, with_root_key, with_token};
+use crate::provider::{TestKey, seconds};
 use crate::support::Cluster;
 
 fn settings(path: &Path, is_enforced: bool) -> AuditSettings {
@@ -83,4 +84,38 @@ async fn what_cannot_be_recorded_is_not_done_where_that_is_enforced() {
         let has_changed = cluster.control.state().index > before;
         assert_eq!(has_changed, !is_enforced);
     }
+}
+
+#[tokio::test]
+async fn a_login_is_recorded_without_what_proves_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let audit = Audit::open(settings(&path, true)).unwrap();
+    let cluster = with_root_key(Cluster::audited(audit, |agent| agent.access.enabled = true).await).await;
+    let root = bootstrap(&cluster).await.json()["SecretID"].as_str().unwrap().to_string();
+    let key = TestKey::new("k");
+    let method = json!({
+        "Name": "ci", "Type": "JWT", "TokenLocality": "local", "MaxTokenTTL": "10m",
+        "Config": {"JWTValidationPubKeys": [key.public_pem()]},
+    });
+    let rule = json!({"AuthMethod": "ci", "BindType": "management"});
+    for (path, body) in [("/v1/acl/auth-method", method), ("/v1/acl/binding-rule", rule)] {
+        let made = cluster.send(with_token(&root, Method::PUT, path, &body)).await;
+        assert_eq!(made.status, 200, "{}", made.text());
+    }
+    let proof = key.sign(&json!({"exp": seconds() + 60}));
+    let login = |token: &str| json!({"AuthMethodName": "ci", "LoginToken": token});
+    let forged = TestKey::new("k").sign(&json!({"exp": seconds() + 60}));
+    let token = cluster.put("/v1/acl/login", &login(&proof)).await;
+    cluster.put("/v1/acl/login", &login(&forged)).await.refused(401, "no known key has signed the token");
+    let lines = lines(&path);
+    let outcome = |line: &Value| {
+        (line["payload"]["request"]["endpoint"].clone(), line["payload"]["response"]["status_code"].clone())
+    };
+    let login = json!("/v1/acl/login");
+    let [.., good, _, bad] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((outcome(good), outcome(bad)), ((login.clone(), json!(200)), (login, json!(401))));
+    let written = std::fs::read_to_string(&path).unwrap();
+    let secret = token.json()["SecretID"].as_str().unwrap().to_string();
+    assert!(!written.contains(&secret) && !written.contains(&proof[..40]));
 }

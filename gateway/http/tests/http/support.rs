@@ -15,7 +15,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use history::History;
 use http_gateway::events;
-use http_gateway::{AgentInfo, Api, FrameStream, NodeRpc, NodeRpcError};
+use http_gateway::{AgentInfo, Api, FrameStream, Gate, NodeRpc, NodeRpcError};
 use journal::{EncodedBatch, MemoryJournal};
 use keyring::{IntroductionSettings, ServerSecret, Signer};
 use metrics::NodeFigures;
@@ -36,6 +36,7 @@ use crate::operator::FakeServers;
 /// A server without scheduler threads: what is placed, the test places.
 pub struct Cluster {
     pub app: Router,
+    pub gate: Gate,
     pub control: Control,
     pub journal: Arc<MemoryJournal>,
     pub nodes: Arc<FakeNodes>,
@@ -80,7 +81,11 @@ impl Cluster {
 
     /// As after a kill: what a new server finds is the log.
     pub async fn restarted(&self) -> Cluster {
-        Cluster::over(self.journal.batches(), |_| {}).await
+        self.restarted_with(|_| {}).await
+    }
+
+    pub async fn restarted_with(&self, change: impl FnOnce(&mut AgentInfo)) -> Cluster {
+        Cluster::over(self.journal.batches(), change).await
     }
 
     /// Records requests.
@@ -124,8 +129,9 @@ impl Cluster {
             rpc_stats: Default::default(),
             node_figures: node_figures.clone(),
         };
-        let (app, _) = http_gateway::router(api);
-        let cluster = Cluster { app, control, journal, nodes, servers, events, history, log, node_figures };
+        let (app, gate) = http_gateway::router(api);
+        let cluster =
+            Cluster { app, gate, control, journal, nodes, servers, events, history, log, node_figures };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();

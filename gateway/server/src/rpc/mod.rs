@@ -1,5 +1,6 @@
 //! The methods of the node RPC: decode, submit, answer. No rule about nodes or allocations is here.
 
+mod acl;
 mod alloc;
 mod identity;
 mod node;
@@ -122,6 +123,15 @@ impl Rpc {
         }
     }
 
+    /// # Errors
+    /// 403: it is not the connection of an agent of the cluster.
+    fn check_agent(&self, connection: &Connection) -> Result<(), RemoteError> {
+        match self.peer_of(connection) {
+            Peer::Agent(_) => Ok(()),
+            _ => Err(RemoteError::permission_denied()),
+        }
+    }
+
     /// Answers one call of the table, or of the routes of the HTTP API.
     async fn answer(
         &self,
@@ -164,6 +174,18 @@ impl Rpc {
             method::ADMIN => answer(&body, async |request| Ok(self.cluster.execute(request).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             node_rpc::ACL_WHO_AM_I => answer(&body, |request| status::who_am_i(self, request)).await,
+            node_rpc::ACL_RESOLVE_TOKEN => {
+                answer(&body, |request| acl::resolve_token(self, connection, request)).await
+            }
+            node_rpc::ACL_GET_POLICIES => {
+                answer(&body, |request| acl::get_policies(self, connection, request)).await
+            }
+            node_rpc::ACL_GET_CLAIM_POLICIES => {
+                answer(&body, |request| acl::get_claim_policies(self, connection, request)).await
+            }
+            node_rpc::ACL_GET_ROLES_BY_ID => {
+                answer(&body, |request| acl::get_roles_by_id(self, connection, request)).await
+            }
             node_rpc::SERVICE_UPSERT => {
                 answer(&body, async |request| Ok(self.drop_services(connection, &request))).await
             }

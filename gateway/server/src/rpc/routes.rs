@@ -8,21 +8,23 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use api::{
-    AutopilotConfiguration, DeploymentAllocHealthRequest, DeploymentFailRequest, DeploymentPauseRequest,
-    DeploymentPromoteRequest, DeploymentUpdateResponse, EvalCountResponse, FuzzySearchRequest,
-    FuzzySearchResponse, HostDataResponse, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse,
-    JobEvaluateRequest, JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest,
-    JobRegisterResponse, JobRevertRequest, JobScaleStatusResponse, JobStabilityRequest, JobStabilityResponse,
-    JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse, NodeListStub,
-    NodePurgeResponse, PeriodicForceResponse, RaftConfiguration, ScalingPolicyListStub, ScalingRequest,
-    SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers, Variable, VariableMetadata,
+    ACLAuthMethodListStub, ACLBindingRuleListStub, ACLOIDCAuthURLRequest, ACLOIDCAuthURLResponse,
+    ACLPolicyListStub, AutopilotConfiguration, DeploymentAllocHealthRequest, DeploymentFailRequest,
+    DeploymentPauseRequest, DeploymentPromoteRequest, DeploymentUpdateResponse, EvalCountResponse,
+    FuzzySearchRequest, FuzzySearchResponse, HostDataResponse, JobDeregisterResponse, JobDispatchRequest,
+    JobDispatchResponse, JobEvaluateRequest, JobListStub, JobPlanRequest, JobPlanResponse,
+    JobRegisterRequest, JobRegisterResponse, JobRevertRequest, JobScaleStatusResponse, JobStabilityRequest,
+    JobStabilityResponse, JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse,
+    NodeListStub, NodePurgeResponse, PeriodicForceResponse, RaftConfiguration, ScalingPolicyListStub,
+    ScalingRequest, SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers, Variable,
+    VariableMetadata,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use model::document::{
-    Allocation, AllocationListStub, Deployment, Evaluation, Job, JobSubmission, Namespace, NodePool,
-    ScalingPolicy,
+    ACLBindingRule, ACLPolicy, ACLRole, Allocation, AllocationListStub, Deployment, Evaluation, Job,
+    JobSubmission, Namespace, NodePool, ScalingPolicy,
 };
 use msgpack::Raw;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -146,6 +148,15 @@ const ROUTES: &[Route] = &[
     get("ServiceRegistration.GetService", "/v1/service/{ServiceName}?choose={Choose}", Field("Services", to_msgpack::<Vec<serde_json::Value>>)),
     get("Variables.List", "/v1/vars", Field("Data", to_msgpack::<Vec<VariableMetadata>>)),
     get("Variables.Read", "/v1/var/{Path}", Found("Data", to_msgpack::<Variable>)),
+
+    get("ACL.ListPolicies", "/v1/acl/policies", Field("Policies", to_msgpack::<Vec<ACLPolicyListStub>>)),
+    get("ACL.GetPolicy", "/v1/acl/policy/{Name}", Found("Policy", to_msgpack::<ACLPolicy>)),
+    get("ACL.ListRoles", "/v1/acl/roles", Field("ACLRoles", to_msgpack::<Vec<ACLRole>>)),
+    get("ACL.GetRoleByID", "/v1/acl/role/{RoleID}", Found("ACLRole", to_msgpack::<ACLRole>)),
+    get("ACL.ListAuthMethods", "/v1/acl/auth-methods", Field("AuthMethods", to_msgpack::<Vec<ACLAuthMethodListStub>>)),
+    get("ACL.ListBindingRules", "/v1/acl/binding-rules", Field("ACLBindingRules", to_msgpack::<Vec<ACLBindingRuleListStub>>)),
+    get("ACL.GetBindingRule", "/v1/acl/binding-rule/{ACLBindingRuleID}", Found("ACLBindingRule", to_msgpack::<ACLBindingRule>)),
+    put("ACL.OIDCAuthURL", "/v1/acl/oidc/auth-url", Some(to_json::<ACLOIDCAuthURLRequest>), Fields(to_msgpack::<ACLOIDCAuthURLResponse>)),
 
     get("Region.List", "/v1/regions", Whole(to_msgpack::<Vec<String>>)),
     get("Agent.Host", "/v1/agent/host?server_id={ServerID}&node_id={NodeID}", Fields(to_msgpack::<HostDataResponse>)),

@@ -40,11 +40,7 @@ pub(super) async fn who_am_i(rpc: &Rpc, query: QueryOptions) -> Result<WhoAmIRes
             });
         }
         _ if let Some(token) = rpc.gate.token(&query.auth_token).await.map_err(denied)? => {
-            identity.acl_token = Some(AclTokenIdentity {
-                accessor_id: token.accessor.to_string(),
-                name: token.name,
-                kind: if token.is_management { "management" } else { "client" }.to_string(),
-            });
+            identity.acl_token = Some(token.into());
         }
         _ => match rpc.caller(&state, &query.auth_token, None) {
             Ok(node) => identity.client_id = node.to_string(),
@@ -54,6 +50,8 @@ pub(super) async fn who_am_i(rpc: &Rpc, query: QueryOptions) -> Result<WhoAmIRes
                     accessor_id: text("anonymous"),
                     name: text("Anonymous Token"),
                     kind: text("client"),
+                    policies: vec![text("anonymous")].into(),
+                    ..AclTokenIdentity::default()
                 });
             }
         },

@@ -5,12 +5,14 @@
 //! the names of [`model::document`]. Where a payload is a document of Nomad's HTTP API, which lives in a
 //! neighbouring crate, the message leaves its type open.
 
+mod acl;
 mod alloc;
 mod client;
 mod common;
 mod node;
 mod service;
 
+pub use acl::*;
 pub use alloc::*;
 pub use client::*;
 pub use common::*;
@@ -35,6 +37,10 @@ pub mod method {
     pub const ALLOC_GET_ALLOC: &str = "Alloc.GetAlloc";
     pub const ALLOC_SIGN_IDENTITIES: &str = "Alloc.SignIdentities";
     pub const ACL_WHO_AM_I: &str = "ACL.WhoAmI";
+    pub const ACL_RESOLVE_TOKEN: &str = "ACL.ResolveToken";
+    pub const ACL_GET_POLICIES: &str = "ACL.GetPolicies";
+    pub const ACL_GET_CLAIM_POLICIES: &str = "ACL.GetClaimPolicies";
+    pub const ACL_GET_ROLES_BY_ID: &str = "ACL.GetRolesByID";
     pub const SERVICE_UPSERT: &str = "ServiceRegistration.Upsert";
     pub const SERVICE_DELETE_BY_ID: &str = "ServiceRegistration.DeleteByID";
 

@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 
 use model::document::{
-    Allocation, DrainStrategy, Duration, Evaluation, List, Map, Node, NodeEvent, shape::is_zero,
+    ACLToken, ACLTokenRoleLink, Allocation, DrainStrategy, Duration, Evaluation, List, Map, Node, NodeEvent,
+    Timestamp, shape::is_zero,
 };
 
 use super::{QueryMeta, QueryOptions, WriteMeta, WriteRequest};
@@ -85,6 +86,31 @@ pub struct AclTokenIdentity {
     pub name: String,
     #[serde(rename = "Type")]
     pub kind: String,
+    /// What its rights follow from: agents ask for these next.
+    pub policies: List<String>,
+    pub roles: List<ACLTokenRoleLink>,
+    pub global: bool,
+    pub create_time: Timestamp,
+    pub expiration_time: Option<Timestamp>,
+    pub create_index: u64,
+    pub modify_index: u64,
+}
+
+impl From<ACLToken> for AclTokenIdentity {
+    fn from(token: ACLToken) -> AclTokenIdentity {
+        AclTokenIdentity {
+            accessor_id: token.accessor_id,
+            name: token.name,
+            kind: token.kind,
+            policies: token.policies,
+            roles: token.roles,
+            global: token.global,
+            create_time: token.create_time,
+            expiration_time: token.expiration_time,
+            create_index: token.create_index,
+            modify_index: token.modify_index,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

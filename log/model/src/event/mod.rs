@@ -12,6 +12,7 @@ mod doc;
 mod eval;
 mod job;
 mod keyring;
+mod login;
 mod node;
 mod subject;
 mod variable;
@@ -192,4 +193,9 @@ events! {
     (114, 1) variable::VariablesResealed: Cluster,
     (115, 1) keyring::RootKeysRekeying: Cluster,
     (116, 1) keyring::RootKeysRekeyed: Cluster,
+    (120, 1) login::AclAuthMethodUpserted: Cluster,
+    (121, 1) login::AclAuthMethodDeleted: Cluster,
+    (122, 1) login::AclBindingRuleUpserted: Cluster,
+    (123, 1) login::AclBindingRuleDeleted: Cluster,
+    (124, 1) login::AclTokenIssuedByLogin: Cluster,
 }

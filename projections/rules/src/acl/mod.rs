@@ -1,5 +1,9 @@
-//! Who may make, change and lose policies, roles and tokens is decided before a command is given; here is what they may be.
+//! Who may make, change and lose policies, roles and tokens, and how one logs in, is decided before a command is given;
+//! here is what all of that may be.
 
+pub(crate) mod binding;
+pub(crate) mod login;
+pub(crate) mod method;
 pub(crate) mod one_time;
 pub(crate) mod policy;
 pub(crate) mod role;

@@ -35,6 +35,13 @@ pub(crate) fn create(acl: &Acl, now: Time, request: &CreateAclToken) -> Result<D
 }
 
 fn created(acl: &Acl, now: Time, request: &CreateAclToken, bootstrap: bool) -> Result<Decision, Rejection> {
+    let (accessor, document) = new(acl, now, request)?;
+    let secret = request.secret.clone();
+    Ok(AclTokenCreated { accessor, document: Doc::of(&document), secret, bootstrap }.into())
+}
+
+/// A token that is not there yet, as it is stored.
+pub(super) fn new(acl: &Acl, now: Time, request: &CreateAclToken) -> Result<(Uuid, ACLToken), Rejection> {
     let CreateAclToken { token, secret } = request;
     let accessor = accessor_of(token)?;
     if acl.token(accessor).is_some() || acl.by_secret(&secret.digest).is_some() {
@@ -54,7 +61,7 @@ fn created(acl: &Acl, now: Time, request: &CreateAclToken, bootstrap: bool) -> R
         expiration_time: expires.map(|at| Timestamp(Some(at))),
         ..checked(acl, token)?
     };
-    Ok(AclTokenCreated { accessor, document: Doc::of(&document), secret: secret.clone(), bootstrap }.into())
+    Ok((accessor, document))
 }
 
 /// What a token is for may change, not what it is.

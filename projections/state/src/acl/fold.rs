@@ -1,27 +1,36 @@
-use base::Index;
+use base::{Index, Uuid};
 use model::event::{
-    AclTokenCreated, AclTokenUpdated, AclTokensDeleted, OneTimeTokenCreated, OneTimeTokenExchanged,
-    OneTimeTokensExpired,
+    AclTokenCreated, AclTokenIssuedByLogin, AclTokenUpdated, AclTokensDeleted, OneTimeTokenCreated,
+    OneTimeTokenExchanged, OneTimeTokensExpired,
 };
+use model::{Doc, TokenSecret};
 
 use super::state::{Acl, OneTimeToken, Token};
 use crate::moment::Moment;
 
 impl Acl {
     pub(crate) fn token_created(&mut self, at: Moment, event: &AclTokenCreated) {
+        if event.bootstrap {
+            self.change().bootstrapped = at.index;
+        }
+        self.token_made(at, event.accessor, &event.document, &event.secret);
+    }
+
+    pub(crate) fn token_issued(&mut self, at: Moment, event: &AclTokenIssuedByLogin) {
+        self.token_made(at, event.accessor, &event.document, &event.secret);
+    }
+
+    fn token_made(&mut self, at: Moment, accessor: Uuid, document: &Doc, secret: &TokenSecret) {
         let content = self.change();
         content.changed = at.index;
-        if event.bootstrap {
-            content.bootstrapped = at.index;
-        }
         let token = Token {
-            document: event.document.read(),
-            secret: event.secret.clone(),
+            document: document.read(),
+            secret: secret.clone(),
             created: at.index,
             modified: at.index,
         };
-        assert!(!content.tokens.contains_key(&event.accessor), "an accessor is of one token");
-        content.set(event.accessor, Some(token));
+        assert!(!content.tokens.contains_key(&accessor), "an accessor is of one token");
+        content.set(accessor, Some(token));
     }
 
     pub(crate) fn token_updated(&mut self, at: Moment, event: &AclTokenUpdated) {
@@ -65,6 +74,10 @@ impl Acl {
 
     /// Everything is as in the state that was restored. A cluster without access control keeps its digest.
     pub(crate) fn restored(&mut self, now: Index, before: &Acl) {
+        if self.logins_changed().max(before.logins_changed()) != Index::ZERO {
+            self.methods.restored(now);
+            self.rules.restored(now);
+        }
         if self.changed().max(before.changed()) == Index::ZERO {
             return;
         }
@@ -75,6 +88,10 @@ impl Acl {
 
     /// Nothing was created or changed after `limit`.
     pub(crate) fn bring_back_to(&mut self, limit: Index) {
+        if self.logins_changed() != Index::ZERO {
+            self.methods.bring_back_to(limit);
+            self.rules.bring_back_to(limit);
+        }
         if self.changed() == Index::ZERO {
             return;
         }

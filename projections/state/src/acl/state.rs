@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Index, StableHash, Time, Uuid};
-use model::document::{ACLPolicy, ACLRole, ACLToken};
+use model::document::{ACLBindingRule, ACLPolicy, ACLRole, ACLToken, AuthMethodRecord};
 use model::{Doc, TokenSecret};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,12 @@ pub type Policies = NamedTable<ACLPolicy>;
 /// By their ids.
 pub type Roles = NamedTable<ACLRole>;
 
+/// By their names.
+pub type AuthMethods = NamedTable<AuthMethodRecord>;
+
+/// By their ids.
+pub type BindingRules = NamedTable<ACLBindingRule>;
+
 impl NamedDocument for ACLPolicy {
     const BUILT_IN: &[&str] = &[];
     const DOMAIN: DocumentDomain = DocumentDomain(Domain::AclPolicies);
@@ -24,11 +30,25 @@ impl NamedDocument for ACLRole {
     const DOMAIN: DocumentDomain = DocumentDomain(Domain::AclRoles);
 }
 
+impl NamedDocument for AuthMethodRecord {
+    const BUILT_IN: &[&str] = &[];
+    const DOMAIN: DocumentDomain = DocumentDomain(Domain::AuthMethods);
+}
+
+impl NamedDocument for ACLBindingRule {
+    const BUILT_IN: &[&str] = &[];
+    const DOMAIN: DocumentDomain = DocumentDomain(Domain::BindingRules);
+}
+
 /// A clone copies pointers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Acl {
     pub policies: Policies,
     pub roles: Roles,
+    /// How one can log in.
+    pub methods: AuthMethods,
+    /// What who logs in gets.
+    pub rules: BindingRules,
     tokens: Arc<Content>,
 }
 
@@ -69,7 +89,7 @@ impl Acl {
     pub(crate) fn new(policies: Policies, roles: Roles, mut content: Content) -> Acl {
         content.by_digest = content.tokens.iter().map(|(id, token)| (token.secret.digest, *id)).collect();
         content.sum = content.recomputed_sum();
-        Acl { policies, roles, tokens: Arc::new(content) }
+        Acl { policies, roles, tokens: Arc::new(content), ..Acl::default() }
     }
 
     /// By accessor.
@@ -108,6 +128,11 @@ impl Acl {
         self.policies.changed.max(self.roles.changed).max(self.tokens.changed)
     }
 
+    /// The last batch that changed how one logs in, or what for.
+    pub fn logins_changed(&self) -> Index {
+        self.methods.changed.max(self.rules.changed)
+    }
+
     pub(crate) fn change(&mut self) -> &mut Content {
         Arc::make_mut(&mut self.tokens)
     }
@@ -115,17 +140,22 @@ impl Acl {
     pub(crate) fn is_same(&self, other: &Acl) -> bool {
         self.policies.is_same(&other.policies)
             && self.roles.is_same(&other.roles)
+            && self.methods.is_same(&other.methods)
+            && self.rules.is_same(&other.rules)
             && Arc::ptr_eq(&self.tokens, &other.tokens)
     }
 
     pub(crate) fn settle_digest(&mut self) {
         self.policies.settle_digest();
         self.roles.settle_digest();
+        self.methods.settle_digest();
+        self.rules.settle_digest();
     }
 
-    /// Of policies, roles and tokens; zero for those that there never were.
-    pub(crate) fn hashes(&self) -> [u64; 3] {
-        [self.policies.hash(), self.roles.hash(), self.tokens.hash()]
+    /// Of policies, roles, tokens, auth methods and binding rules; zero for those that there never were.
+    pub(crate) fn hashes(&self) -> [u64; 5] {
+        let logins = [self.methods.hash(), self.rules.hash()];
+        [self.policies.hash(), self.roles.hash(), self.tokens.hash(), logins[0], logins[1]]
     }
 }
 

@@ -1,6 +1,6 @@
 use base::Uuid;
 use model::Doc;
-use model::document::{ACLPolicy, ACLRole, ACLToken, Bytes};
+use model::document::{ACLAuthMethod, ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Bytes};
 
 use super::state::Acl;
 
@@ -42,6 +42,22 @@ pub fn token(acl: &Acl, accessor: Uuid) -> Option<ACLToken> {
         None => false,
     });
     Some(shown)
+}
+
+/// An auth method as Nomad's API shows it, without its secrets.
+pub fn auth_method(acl: &Acl, name: &str) -> Option<ACLAuthMethod> {
+    let set = acl.methods.get(name)?;
+    let hash = Bytes(blake3::hash(&Doc::of(&set.document).0).as_bytes().to_vec());
+    let method = set.document.method.clone();
+    Some(ACLAuthMethod { create_index: set.created.0, modify_index: set.modified.0, hash, ..method })
+}
+
+/// A binding rule as Nomad's API shows it.
+pub fn binding_rule(acl: &Acl, id: &str) -> Option<ACLBindingRule> {
+    let set = acl.rules.get(id)?;
+    let hash = Bytes(blake3::hash(&Doc::of(&set.document).0).as_bytes().to_vec());
+    let rule = set.document.clone();
+    Some(ACLBindingRule { create_index: set.created.0, modify_index: set.modified.0, hash, ..rule })
 }
 
 /// The token has this policy, by itself or by one of its roles.

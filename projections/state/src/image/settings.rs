@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Index, Uuid};
-use model::document::{ACLPolicy, ACLRole, Namespace, NodePool};
+use model::document::{ACLBindingRule, ACLPolicy, ACLRole, AuthMethodRecord, Namespace, NodePool};
 use serde::{Deserialize, Serialize};
 
 use super::columns::Fault;
 use crate::State;
-use crate::acl::{self, Acl, OneTimeToken, Policies, Roles, Token};
+use crate::acl::{self, Acl, AuthMethods, BindingRules, OneTimeToken, Policies, Roles, Token};
 use crate::keyring::{self, Keyring};
 use crate::names::Named;
 use crate::namespace::Namespaces;
@@ -44,6 +44,14 @@ struct AclSettings {
     one_time: BTreeMap<Uuid, OneTimeToken>,
     bootstrapped: Index,
     tokens_changed: Index,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    methods: BTreeMap<String, Named<AuthMethodRecord>>,
+    #[serde(default, skip_serializing_if = "never")]
+    methods_changed: Index,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    rules: BTreeMap<String, Named<ACLBindingRule>>,
+    #[serde(default, skip_serializing_if = "never")]
+    rules_changed: Index,
 }
 
 impl AclSettings {
@@ -57,6 +65,10 @@ impl AclSettings {
             one_time: acl.one_time().clone(),
             bootstrapped: acl.bootstrapped(),
             tokens_changed: acl.tokens_changed(),
+            methods: acl.methods.all().clone(),
+            methods_changed: acl.methods.changed,
+            rules: acl.rules.all().clone(),
+            rules_changed: acl.rules.changed,
         }
     }
 }
@@ -84,7 +96,10 @@ impl Settings {
             ..acl::Content::default()
         };
         let policies = Policies::new(stored.policies, stored.policies_changed);
-        Acl::new(policies, Roles::new(stored.roles, stored.roles_changed), tokens)
+        let mut acl = Acl::new(policies, Roles::new(stored.roles, stored.roles_changed), tokens);
+        acl.methods = AuthMethods::new(stored.methods, stored.methods_changed);
+        acl.rules = BindingRules::new(stored.rules, stored.rules_changed);
+        acl
     }
 
     pub fn keyring(&mut self) -> Keyring {

@@ -1,5 +1,7 @@
 //! Access control.
 
+mod auth_method;
+mod binding_rule;
 mod bootstrap;
 mod policy;
 mod role;
@@ -8,6 +10,16 @@ mod token;
 use crate::call::Command;
 
 pub(super) const COMMANDS: &[&Command] = &[
+    &auth_method::CREATE,
+    &auth_method::DELETE,
+    &auth_method::INFO,
+    &auth_method::LIST,
+    &auth_method::UPDATE,
+    &binding_rule::CREATE,
+    &binding_rule::DELETE,
+    &binding_rule::INFO,
+    &binding_rule::LIST,
+    &binding_rule::UPDATE,
     &bootstrap::COMMAND,
     &policy::APPLY,
     &policy::DELETE,

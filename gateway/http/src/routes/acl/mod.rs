@@ -1,5 +1,8 @@
-//! Policies, roles and tokens. While access control is off there are none: everything says so.
+//! Policies, roles, tokens, and how one logs in. While access control is off there are none: everything says so.
 
+mod bindings;
+mod logins;
+mod methods;
 mod one_time;
 mod policies;
 mod roles;
@@ -12,6 +15,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use base::{Index, Uuid};
+use keyring::KeyError;
 use state::State;
 
 use crate::access::{Access, Each, own_policies};
@@ -27,6 +31,9 @@ pub(super) fn router(server: &AppState) -> Router<AppState> {
         .merge(roles::router())
         .merge(tokens::router())
         .merge(one_time::router())
+        .merge(methods::router())
+        .merge(bindings::router())
+        .merge(logins::router())
         .route("/v1/acl/{*rest}", unknown)
         .route_layer(from_fn_with_state(server.clone(), only_while_on))
         .merge(tokens::own_router())
@@ -63,6 +70,12 @@ async fn own_access(With(server): With<AppState>, call: Call<Each>) -> Answer {
 /// Policies and roles, and whose they are.
 fn changed(state: &State) -> Index {
     state.acl.changed().max(Index(1))
+}
+
+fn sealing_failed(error: &KeyError) -> Failure {
+    Failure::internal(format!(
+        "the cluster has no key to seal secrets with yet, try again in a moment: {error}"
+    ))
 }
 
 pub(super) fn new_id() -> Uuid {

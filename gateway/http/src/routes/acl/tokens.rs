@@ -12,7 +12,7 @@ use state::State;
 use state::node::secret_hash;
 
 use super::super::write;
-use super::new_id;
+use super::{new_id, sealing_failed};
 use crate::access::{Each, Management, Who, denied};
 use crate::answer::{self, Answer, done, written};
 use crate::app_state::{AppState, now};
@@ -181,18 +181,15 @@ pub(super) fn whole(server: &AppState, state: &State, accessor: Uuid) -> Option<
 }
 
 /// What the log gets of a secret: what recognizes it, and itself sealed.
-fn sealed(
+pub(super) fn sealed(
     server: &AppState,
     accessor: Uuid,
     token: ACLToken,
     secret: &str,
 ) -> Result<CreateAclToken, Failure> {
     let state = server.control.state();
-    let sealed = server.signer.seal(&state.keyring, &accessor.0, secret.as_bytes()).map_err(|error| {
-        Failure::internal(format!(
-            "the cluster has no key to seal secrets with yet, try again in a moment: {error}"
-        ))
-    })?;
+    let sealed = server.signer.seal(&state.keyring, &accessor.0, secret.as_bytes());
+    let sealed = sealed.map_err(|error| sealing_failed(&error))?;
     let token = ACLToken { secret_id: String::new(), ..token };
     Ok(CreateAclToken { token, secret: TokenSecret { digest: secret_hash(secret), sealed } })
 }

@@ -8,7 +8,6 @@ const ABSENT: &[&str] = &[
     "license get",
     "operator client-state",
     "operator debug",
-    "operator raft info",
     "operator raft logs",
     "operator raft migrate-backend",
     "operator raft state",

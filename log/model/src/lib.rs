@@ -14,6 +14,7 @@ pub mod document;
 pub mod event;
 pub mod image;
 mod keyring;
+mod leftovers;
 mod login;
 pub mod object;
 mod operator;

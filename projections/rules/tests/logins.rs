@@ -114,7 +114,6 @@ fn an_auth_method_says_what_is_wrong_with_it() {
             with_config(oidc("corp"), |c| c.oidc_client_id.clear()),
             "OIDCDiscoveryURL and OIDCClientID must be set",
         ),
-        (with_config(oidc("corp"), |c| c.allowed_redirect_uris.clear()), "invalid AllowedRedirectURIs"),
         (assertion("vault"), "KeySource: expected nomad, private_key or client_secret"),
         (assertion("private_key"), "PrivateKey: expected one"),
     ];

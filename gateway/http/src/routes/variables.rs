@@ -153,9 +153,10 @@ async fn set(server: &AppState, write: &Write, key: VariableKey, wanted: Variabl
     submit(server, write, &key, Command::SetVariable(Box::new(command)), Some(items), lock.is_some()).await
 }
 
-/// Without items a variable that is there keeps those that it has.
+/// Without items a variable that is there keeps those that it has; without a lock the default one is acquired, as
+/// Nomad's SDK for Go expects.
 async fn acquire(server: &AppState, write: &Write, key: VariableKey, wanted: Variable) -> Answer {
-    let lock = wanted.lock.ok_or_else(|| Failure::invalid("variable missing required Lock object"))?;
+    let lock = wanted.lock.unwrap_or_default();
     let or_default = |span: Duration| if span == Duration::ZERO { LOCK_DEFAULT } else { span };
     let lock = VariableLock {
         id: if lock.id.is_empty() { new_id() } else { lock_id(&lock.id)? },

@@ -176,7 +176,8 @@ async fn a_lock_is_acquired_renewed_and_released() {
     put("lock-renew", &json!({"Lock": {"ID": "00000000-0000-0000-0000-000000000001"}}))
         .await
         .refused(404, "variable doesn't exist");
-    put("lock-acquire", &json!({})).await.refused(400, "variable missing required Lock object");
+    let default = cluster.put("/v1/var/default?lock-acquire", &json!({"Items": {"k": "v"}})).await.json();
+    assert_eq!((&default["Lock"]["TTL"], &default["Lock"]["LockDelay"]), (&json!("15s"), &json!("15s")));
     let short = put("lock-acquire", &json!({"Lock": {"TTL": "1s"}})).await;
     assert_eq!((short.status.as_u16(), short.text()), (400, "invalid lock TTL 1s: expected 10s to 24h0m0s"));
 

@@ -191,9 +191,6 @@ fn check_oidc(config: &ACLAuthMethodConfig, record: &AuthMethodRecord) -> Result
     if !config.jwks_url.is_empty() || !config.jwt_validation_pub_keys.is_empty() {
         return invalid("JWKSURL and JWTValidationPubKeys are for JWT: OIDC has OIDCDiscoveryURL");
     }
-    if config.allowed_redirect_uris.is_empty() {
-        return invalid("invalid AllowedRedirectURIs: expected at least one");
-    }
     match &config.oidc_client_assertion {
         Some(assertion) => check_assertion(assertion, record),
         None => Ok(()),

@@ -3,6 +3,7 @@ use api::{ACLPolicyListStub, AclPolicyRead};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
+use base::Index;
 use model::Command;
 use model::document::ACLPolicy;
 use state::State;
@@ -38,7 +39,11 @@ async fn list(With(server): With<AppState>, read: Read<Each>) -> Answer {
         let shown = read.filtered("ACLPolicyListStub", shown, as_json)?;
         Ok(Page::whole(shown.into_iter()))
     };
-    server.list(read, changed, view).await
+    // Which policies are the caller's own may change with its token.
+    let manages = read.access.acl.is_management();
+    let index =
+        move |state: &State| if manages { state.acl.policies.changed.max(Index(1)) } else { changed(state) };
+    server.list(read, index, view).await
 }
 
 async fn own(With(server): With<AppState>, read: Read<Each>) -> Answer {

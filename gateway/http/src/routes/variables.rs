@@ -172,7 +172,8 @@ async fn acquire(server: &AppState, write: &Write, key: VariableKey, wanted: Var
 
 async fn release(server: &AppState, write: &Write, key: VariableKey, wanted: Variable) -> Answer {
     let command = Command::ReleaseVariableLock { key: key.clone(), lock: own_lock(&wanted)? };
-    submit(server, write, &key, command, None, false).await
+    // Nothing was set, so nothing is shown, as in Nomad.
+    submit(server, write, &key, command, Some(Items::new()), false).await
 }
 
 /// Nothing is written: the leader alone counts how long a lock holds.

@@ -27,10 +27,7 @@ pub(crate) fn collect(
     nodes_after: Duration,
 ) -> Result<Decision, Rejection> {
     let jobs = state.jobs.iter().map(|(_, job)| job);
-    let mut events = purged(state, ctx.time, jobs_after, jobs);
-    events.extend(outlived(state));
-    events.extend(left(state, ctx, nodes_after)?);
-    Ok(Decision::of(events))
+    collect_of(state, ctx, jobs, jobs_after, Some(nodes_after))
 }
 
 /// As [`collect`], for the jobs that the leader found to be due.
@@ -42,6 +39,16 @@ pub(crate) fn collect_due(
     nodes_after: Option<Duration>,
 ) -> Result<Decision, Rejection> {
     let jobs = jobs.iter().filter_map(|key| state.jobs.lookup(key));
+    collect_of(state, ctx, jobs, jobs_after, nodes_after)
+}
+
+fn collect_of<'a>(
+    state: &State,
+    ctx: &mut Context,
+    jobs: impl Iterator<Item = &'a JobState>,
+    jobs_after: Duration,
+    nodes_after: Option<Duration>,
+) -> Result<Decision, Rejection> {
     let mut events = purged(state, ctx.time, jobs_after, jobs);
     events.extend(outlived(state));
     if let Some(after) = nodes_after {

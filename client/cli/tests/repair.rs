@@ -7,11 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
-use base::{Index, Time, Uuid};
+use base::{Index, Term, Time, Uuid};
+use history::History;
 use journal::store::{Directory, Driving, Entry, Payload, RETENTION, Settings, Store, StoreError};
+use journal::{EncodedBatch, MemoryJournal, Sink};
 use model::event::NodeAllocsReported;
-use model::{Actor, Batch, CommandRecord, Digest, LoggedEvent, NodeId, RequestId};
+use model::{Actor, Batch, CommandRecord, Digest, Image, LoggedEvent, NodeId, RequestId};
 use serde_json::Value;
 
 const BATCHES: u64 = 30;
@@ -88,10 +91,49 @@ fn an_open_or_missing_log_is_not_changed() {
     assert!(usage.stderr.starts_with("This command takes one argument: <data_dir>\n"), "{}", usage.stderr);
 }
 
+/// The log looks whole, and its history knows better.
+#[test]
+fn a_lost_end_is_reported_and_accepted() {
+    let log = DamagedLog::create_whole();
+    let seen = BATCHES + 5;
+    let batches = (1..=seen).map(|index| journal::encode(&batch(index))).collect();
+    let journal = Arc::new(MemoryJournal::with(batches, Nobody));
+    let history = History::open(Some(log.dir.path().join("server/history")), journal).unwrap();
+    history.allocs_with_prefix("", 1, Index(seen), Duration::from_secs(20)).unwrap();
+    history.shutdown();
+    drop(history);
+    let before = log.files();
+
+    let reported = log.repair(&["-json"]);
+    let found: Value = serde_json::from_str(&reported.stdout).unwrap();
+    assert_eq!((reported.code, &found["Repaired"], &found["LastKept"]), (1, &false.into(), &BATCHES.into()));
+    assert_eq!(found["Lost"], serde_json::json!({"First": BATCHES + 1, "Last": seen}));
+    let reported = log.repair(&[]);
+    let why = format!("has seen batch {seen}, and the log ends with batch {BATCHES}\n");
+    assert!(reported.stdout.contains(&why), "{}", reported.stdout);
+    let done = log.repair(&["-accept-loss"]);
+    assert!(done.code == 0 && done.stdout.ends_with("\nThe log is repaired.\n"), "{}", done.stdout);
+    assert_eq!(log.files(), before, "nothing in the log has to change");
+    let first = fs::read_to_string(log.dir.path().join("server/first-index")).unwrap();
+    assert_eq!(first.trim(), (seen + 1_000).to_string());
+    assert_eq!(log.repair(&[]).code, 0);
+}
+
+/// Nobody follows the log.
+struct Nobody;
+
+impl Sink for Nobody {
+    fn committed(&mut self, _: EncodedBatch) {}
+    fn restored(&mut self, _: Image) {}
+    fn leading(&mut self, _: Term) {}
+    fn following(&mut self, _: Option<u64>) {}
+    fn halted(&mut self, _: String) {}
+}
+
 /// A process that a test starts inherits the locks of the other tests until it executes its program.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A data directory.
+/// A data directory with a log.
 struct DamagedLog {
     dir: tempfile::TempDir,
     path: PathBuf,
@@ -99,8 +141,7 @@ struct DamagedLog {
 }
 
 impl DamagedLog {
-    /// One byte in the middle of a segment is not what was written.
-    fn create() -> DamagedLog {
+    fn create_whole() -> DamagedLog {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("server").join("log");
@@ -111,7 +152,12 @@ impl DamagedLog {
             appended.recv().unwrap();
         }
         drop(store);
-        let log = DamagedLog { dir, path, _turn };
+        DamagedLog { dir, path, _turn }
+    }
+
+    /// One byte in the middle of a segment is not what was written.
+    fn create() -> DamagedLog {
+        let log = DamagedLog::create_whole();
         let mut bytes = log.files().remove(DAMAGED).expect("there are several segments");
         bytes[300] ^= 0x20;
         fs::write(log.path.join(DAMAGED), bytes).unwrap();

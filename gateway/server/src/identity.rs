@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use base::{Index, Uuid};
+use history::History;
+
+use crate::lost_tail::history_dir;
 
 const SERVER: &str = "server-id";
 const NUMBER: &str = "raft-number";
@@ -55,6 +58,11 @@ pub(crate) fn begin_anew(dir: &Path) -> io::Result<PathBuf> {
     }
     std::fs::rename(dir.join("log"), &aside)?;
     sync(dir)?;
+    // What was seen of that log says nothing about the next one. Last, so that it is not lost while the log still counts.
+    match std::fs::remove_dir_all(history_dir(dir)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => sync(dir)?,
+    }
     Ok(aside)
 }
 
@@ -104,7 +112,8 @@ fn set_first_index(dir: &Path, first: Index) -> io::Result<()> {
 /// The disk's.
 pub fn lose_up_to(data_dir: &Path, last: Index) -> io::Result<Index> {
     let dir = data_dir.join("server");
-    let first = Index(last.0.saturating_add(UNTRACED)).max(first_index(&dir)?);
+    let seen = History::has_seen(&history_dir(&dir)).map_err(io::Error::other)?;
+    let first = Index(last.max(seen).0.saturating_add(UNTRACED)).max(first_index(&dir)?);
     set_first_index(&dir, first)?;
     Ok(first)
 }

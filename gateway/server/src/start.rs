@@ -12,6 +12,7 @@ use history::History;
 use http_gateway::AccessSettings;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
+use journal::Journal;
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use keyring::{ServerSecret, Signer};
 use raft::{Found, OpenError, RaftJournal};
@@ -26,6 +27,7 @@ use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
 use crate::gossip_keyring;
 use crate::identity;
+use crate::lost_tail::{self, LostTail};
 use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
 use crate::peers_file::{self, Own, PeersFileError};
@@ -58,6 +60,13 @@ pub enum StartError {
          Put back a copy of the directory, or look what can be kept with: sojourn operator log repair {path}"
     )]
     Damaged { path: PathBuf, source: StoreError },
+    /// As [`StartError::Damaged`], and nothing is left that could be repaired.
+    #[error(
+        "the log in {path} ends with batch {kept}, and its history has seen batch {seen}: what was acknowledged after batch \
+         {kept} is lost, and there is no other server to fetch it from. Put back a copy of the directory, or accept the \
+         loss with: sojourn operator log repair -accept-loss {path}", kept = lost.kept, seen = lost.seen
+    )]
+    LostTail { path: PathBuf, lost: LostTail },
     #[error("cannot read the log in the background")]
     Scrub(#[source] io::Error),
     #[error("cannot gossip")]
@@ -80,6 +89,7 @@ pub struct Halted {
 pub struct Server {
     pub control: Control,
     pub cluster: Cluster,
+    pub history: Arc<History>,
     pub http: SocketAddr,
     pub rpc: SocketAddr,
     log: Arc<RaftJournal>,
@@ -87,7 +97,6 @@ pub struct Server {
     scrub: Option<Scrub>,
     has_others: bool,
     events: Feed,
-    history: Arc<History>,
     stop: watch::Sender<bool>,
     http_task: JoinHandle<()>,
     rpc_task: JoinHandle<()>,
@@ -128,7 +137,7 @@ impl Server {
         tokio::spawn(refetch(control.clone(), log.clone()));
         let joining = Joining { server, keyring, security: security.clone() };
         let cluster = cluster(&settings, joining, (&http, &rpc), &log, &control, &servers).await?;
-        let history = History::open(Some(dir.join("history")), log.clone())?;
+        let history = History::open(Some(lost_tail::history_dir(&dir)), log.clone())?;
         let connections = NodeConnections::default();
         let version = settings.version.clone();
         let states = Arc::new(PublishedState { control: control.clone(), log: log.clone(), version });
@@ -363,9 +372,30 @@ async fn open_log(
                 identity::suspect(dir, &why.to_string()).map_err(data)?;
                 examined = true;
             }
-            opened => return Ok(opened?),
+            opened => {
+                let log = opened?;
+                let Some(lost) = lost_tail(dir, &log).await? else { return Ok(log) };
+                log.shutdown().await;
+                if !settings.cluster.has_others() {
+                    return Err(StartError::LostTail { path: settings.data_dir.clone(), lost });
+                }
+                let aside = identity::begin_anew(dir).map_err(data)?;
+                tracing::error!(
+                    kept = lost.kept.0,
+                    seen = lost.seen.0,
+                    aside = %aside.display(),
+                    "the log lost its end: it is put aside, and this server gets everything from the others"
+                );
+                found = Found::Wait;
+            }
         }
     }
+}
+
+async fn lost_tail(dir: &Path, log: &RaftJournal) -> Result<Option<LostTail>, StartError> {
+    let (dir, oldest, kept) = (dir.to_path_buf(), log.horizon(), log.last_index());
+    let compare = move || lost_tail::find(&dir, oldest, kept);
+    Ok(tokio::task::spawn_blocking(compare).await.map_err(OpenError::from)??)
 }
 
 /// Before the log is opened, the operator may say that its cluster is this server alone.

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base::Time;
+use base::{Index, Time};
 use control::Leadership;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
@@ -19,6 +19,8 @@ const SEGMENT_BYTES: u64 = 16 << 10;
 
 /// In about 34 segments of six each.
 const MESSAGES: usize = 200;
+
+const NODE: NodeId = NodeId(base::Uuid(*b"the node of all."));
 
 /// Consensus reads it at every start, to see where the log begins.
 const FIRST: &str = "00000000000000000001.seg";
@@ -53,29 +55,59 @@ async fn damage_that_a_start_passes_by_is_found_and_stops_a_lone_server() {
     server.shutdown().await;
 }
 
+/// What a disk does that says it has written and has not: the end of the log is as if it had never been.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lone_server_does_not_take_a_log_that_lost_its_end_for_whole() {
+    let home = tempfile::tempdir().unwrap();
+    let (kept, seen) = without_its_end(home.path()).await;
+    let whole =
+        journal::store::repair(&journal::store::Directory::open(&log_dir(home.path())).unwrap(), false);
+    assert!(matches!(whole, Err(journal::store::StoreError::Undamaged)), "{whole:?}");
+    let refused = Server::start(settings(home.path())).await.err();
+    let Some(StartError::LostTail { lost, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!((lost.kept, lost.seen), (kept, seen));
+    assert_eq!(server::lost_tail(home.path()).unwrap().as_ref(), Some(lost));
+
+    server::lose_up_to(home.path(), kept).unwrap();
+    assert_eq!(server::lost_tail(home.path()).unwrap(), None);
+    let server = Server::start(settings(home.path())).await.unwrap();
+    leads(&server).await;
+    say(&server).await;
+    let index = server.control.state().index;
+    assert!(index > seen, "batch {index} was given before: {seen} was the last");
+    server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_others_puts_a_log_that_lost_its_end_aside() {
+    let home = tempfile::tempdir().unwrap();
+    without_its_end(home.path()).await;
+    let number = raft_number(home.path());
+    let server = Server::start(among_others(home.path())).await.unwrap();
+    assert!(home.path().join("server/log.damaged-1").exists());
+    assert_ne!(raft_number(home.path()), number);
+    server.shutdown().await;
+    let again = Server::start(among_others(home.path())).await.unwrap();
+    assert!(!home.path().join("server/log.damaged-2").exists(), "the new log has lost nothing");
+    again.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_has_others_puts_a_damaged_log_aside_when_it_starts_again() {
     let home = tempfile::tempdir().unwrap();
     let damaged = PASSED_BY;
     with_damage_behind_an_image(home.path(), damaged).await;
     let number = raft_number(home.path());
-    // Nobody answers there, but it is not alone.
-    let cluster = ClusterSettings {
-        bootstrap_expect: 0,
-        peers: vec!["127.0.0.1:1".to_string()],
-        ..ClusterSettings::alone()
-    };
-    let among_others = Settings { cluster, ..settings(home.path()) };
-    let server = Server::start(among_others.clone()).await.unwrap();
+    let server = Server::start(among_others(home.path())).await.unwrap();
     let Halted { why, again } = timeout(PATIENCE, server.halted()).await.unwrap();
     assert!(again, "{why}");
     server.shutdown().await;
 
-    let server = Server::start(among_others).await.unwrap();
+    let server = Server::start(among_others(home.path())).await.unwrap();
     let aside = home.path().join("server/log.damaged-1");
     assert!(aside.join(damaged).exists());
     assert_ne!(raft_number(home.path()), number);
-    assert_eq!(server.control.state().index, base::Index::ZERO);
+    assert_eq!(server.control.state().index, Index::ZERO);
     assert!(!is_suspected(home.path()), "all of it was read, and is whole");
     server.shutdown().await;
 }
@@ -91,22 +123,10 @@ async fn damage_that_consensus_comes_upon_is_damage_too() {
 /// One byte of a segment is not what was written.
 async fn with_damage_behind_an_image(home: &Path, segment: &str) {
     let server = Server::start(Settings { scrub_every: None, ..settings(home) }).await.unwrap();
-    let mut leadership = server.control.leadership();
-    let mine = |who: &Leadership| *who == Leadership::Mine;
-    timeout(PATIENCE, leadership.wait_for(mine)).await.unwrap().unwrap();
-    let node = NodeId(base::Uuid::from(7));
-    let document = model::document::Node {
-        id: node.to_string(),
-        secret_id: "secret".into(),
-        name: "node".into(),
-        datacenter: "dc1".into(),
-        attributes: [("kernel.name".to_string(), "linux".to_string())].into_iter().collect(),
-        ..Default::default()
-    };
-    submit(&server, Command::RegisterNode { document: Box::new(document) }).await;
+    leads(&server).await;
+    register(&server).await;
     for _ in 0..MESSAGES {
-        let message = NodeMessage::new("Test", &"text".repeat(500), Time::from_secs(1));
-        submit(&server, Command::EmitNodeMessages { node, messages: vec![message] }).await;
+        say(&server).await;
     }
     let control = server.control.clone();
     tokio::task::spawn_blocking(move || control.keep_image()).await.unwrap().unwrap();
@@ -118,6 +138,67 @@ async fn with_damage_behind_an_image(home: &Path, segment: &str) {
     let mut bytes = fs::read(&path).unwrap();
     bytes[SEGMENT_BYTES as usize / 2] ^= 0x20;
     fs::write(path, bytes).unwrap();
+}
+
+/// The disk has forgotten the last batches, of which history had seen all. Returns where the log ends, and where it ended.
+async fn without_its_end(home: &Path) -> (Index, Index) {
+    let server = Server::start(settings(home)).await.unwrap();
+    leads(&server).await;
+    register(&server).await;
+    let kept = server.control.state().index;
+    server.shutdown().await;
+    let early: Vec<(PathBuf, Vec<u8>)> = files_of(&log_dir(home));
+
+    let server = Server::start(settings(home)).await.unwrap();
+    leads(&server).await;
+    say(&server).await;
+    let (seen, history) = (server.control.state().index, server.history.clone());
+    let reach = move || history.allocs_with_prefix("", 1, seen, PATIENCE);
+    tokio::task::spawn_blocking(reach).await.unwrap().unwrap();
+    server.shutdown().await;
+    assert!(seen > kept);
+    fs::remove_dir_all(log_dir(home)).unwrap();
+    fs::create_dir(log_dir(home)).unwrap();
+    early.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    (kept, seen)
+}
+
+fn files_of(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// Nobody answers there, but it is not alone.
+fn among_others(home: &Path) -> Settings {
+    let cluster = ClusterSettings {
+        bootstrap_expect: 0,
+        peers: vec!["127.0.0.1:1".to_string()],
+        ..ClusterSettings::alone()
+    };
+    Settings { cluster, ..settings(home) }
+}
+
+async fn leads(server: &Server) {
+    let mut leadership = server.control.leadership();
+    let mine = |who: &Leadership| *who == Leadership::Mine;
+    timeout(PATIENCE, leadership.wait_for(mine)).await.unwrap().unwrap();
+}
+
+async fn register(server: &Server) {
+    let document = model::document::Node {
+        id: NODE.to_string(),
+        secret_id: "secret".into(),
+        name: "node".into(),
+        datacenter: "dc1".into(),
+        attributes: [("kernel.name".to_string(), "linux".to_string())].into_iter().collect(),
+        ..Default::default()
+    };
+    submit(server, Command::RegisterNode { document: Box::new(document) }).await;
+}
+
+async fn say(server: &Server) {
+    let message = NodeMessage::new("Test", &"text".repeat(500), Time::from_secs(1));
+    submit(server, Command::EmitNodeMessages { node: NODE, messages: vec![message] }).await;
 }
 
 fn is_segment(entry: &fs::DirEntry) -> bool {

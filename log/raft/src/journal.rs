@@ -107,6 +107,11 @@ impl RaftJournal {
         self.store.scrub()
     }
 
+    /// The index of the last batch in the log here, committed or not; zero before the first.
+    pub fn last_index(&self) -> Index {
+        self.store.last().map_or(Index::ZERO, |last| self.store.batch_at(last.index))
+    }
+
     /// Leaves consensus, writes what is queued, and closes the directory. Proposals in flight may or may not
     /// be found committed at the next start.
     pub async fn shutdown(&self) {

@@ -25,6 +25,8 @@ pub struct LogEnd {
     pub entry: u64,
     /// The index of the last batch.
     pub index: Index,
+    /// The oldest batch that can be read.
+    pub oldest: Index,
 }
 
 /// Where the log in that directory ends; `None` if nothing was ever written. No process may use it meanwhile.
@@ -70,7 +72,12 @@ fn append_alone(store: &Store, node: u64, address: &str) -> Result<LogEnd, OpenE
 
 fn end_of(store: &Store) -> Option<LogEnd> {
     let last = store.last()?;
-    Some(LogEnd { term: last.term, entry: last.index, index: store.batch_at(last.index) })
+    Some(LogEnd {
+        term: last.term,
+        entry: last.index,
+        index: store.batch_at(last.index),
+        oldest: store.horizon(),
+    })
 }
 
 fn open(dir: &Path) -> Result<Store, OpenError> {

@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -104,6 +104,17 @@ impl History {
         let thread =
             std::thread::Builder::new().name("history".to_string()).spawn(move || follow(&following))?;
         Ok(Arc::new(History { shared, thread: Mutex::new(Some(thread)), _temporary: temporary }))
+    }
+
+    /// Up to where the index in `dir` has seen its log, whether or not the log still reaches there; zero without an index.
+    ///
+    /// # Errors
+    /// The directory cannot be used or another process holds it.
+    pub fn has_seen(dir: &Path) -> Result<Index, HistoryError> {
+        if !dir.exists() {
+            return Ok(Index::ZERO);
+        }
+        Ok(EntityIndex::open(dir)?.cursor()?.map_or(Index::ZERO, |mark| mark.index))
     }
 
     /// Up to where the log is indexed.

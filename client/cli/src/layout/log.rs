@@ -7,7 +7,7 @@ use journal::store::Repair;
 
 use crate::output::Table;
 
-pub(crate) fn repair(log: &Path, found: Option<&Repair>) -> String {
+pub(crate) fn repair(log: &Path, found: Option<&Repair>, accepted: bool) -> String {
     let log = log.display();
     let Some(found) = found else { return format!("Nothing in the log in {log} is damaged.\n") };
     let mut damage = Table::new(["File", "Offset", "Damage"]);
@@ -16,10 +16,11 @@ pub(crate) fn repair(log: &Path, found: Option<&Repair>) -> String {
     }
     let price = format!("{}\n{}\n{}\n", kept(found), history(found), lost(found));
     let mut text = format!("The log in {log} is damaged.\n\n{}\n{price}", damage.render());
-    if !found.aside.is_empty() {
-        let aside: String = found.aside.iter().map(|name| format!("    {name}\n")).collect();
-        text.push_str(&format!("\nThe log is repaired. Put aside in its directory:\n{aside}"));
+    if accepted {
+        text.push_str("\nThe log is repaired.");
+        text.push_str(if found.aside.is_empty() { "\n" } else { " Put aside in its directory:\n" });
     }
+    text.extend(found.aside.iter().map(|name| format!("    {name}\n")));
     text
 }
 

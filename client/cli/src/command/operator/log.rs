@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use journal::store::{Directory, Repair, StoreError, repair};
+use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Command, Outcome, Run};
@@ -30,15 +30,18 @@ fn run(call: Call) -> Outcome {
     let data_dir = call.one_argument()?;
     let (accept_loss, as_json) = (call.args.switch(&ACCEPT_LOSS), call.args.switch(&JSON));
     let log = server::log_dir(Path::new(data_dir));
-    let mut found = find_damage(&log, false)?;
+    let mut found = match find_damage(&log, false)? {
+        None => find_loss(Path::new(data_dir))?,
+        damage => damage,
+    };
     if let Some(damage) = found.as_ref().filter(|_| accept_loss) {
         let last = damage.lost.as_ref().map_or(damage.keeps, |lost| *lost.end());
         server::lose_up_to(Path::new(data_dir), last).context("Error repairing log: noting what is lost")?;
-        found = find_damage(&log, true)?;
+        found = find_damage(&log, true)?.or(found);
     }
     write_out(match as_json {
         true => output::json(&described(&log, found.as_ref(), accept_loss)),
-        false => layout::log::repair(&log, found.as_ref()),
+        false => layout::log::repair(&log, found.as_ref(), accept_loss),
     });
     if found.is_none() || accept_loss {
         return Ok(0);
@@ -66,6 +69,22 @@ fn find_damage(log: &Path, accept_loss: bool) -> anyhow::Result<Option<Repair>> 
         }
         Err(error) => Err(error).with_context(|| format!("Error repairing log in {shown}")),
     }
+}
+
+/// What a log that looks whole must have lost, because history has seen more.
+fn find_loss(data_dir: &Path) -> anyhow::Result<Option<Repair>> {
+    let lost = server::lost_tail(data_dir).context("Error repairing log: comparing it with its history")?;
+    Ok(lost.map(|lost| Repair {
+        damage: vec![Damage {
+            file: "history".to_string(),
+            offset: 0,
+            why: format!("has seen batch {}, and the log ends with batch {}", lost.seen, lost.kept),
+        }],
+        keeps: lost.kept,
+        horizon: lost.oldest,
+        lost: Some(lost.kept.next()..=lost.seen),
+        aside: Vec::new(),
+    }))
 }
 
 fn described(log: &Path, found: Option<&Repair>, accepted: bool) -> Value {

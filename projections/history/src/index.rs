@@ -7,6 +7,7 @@
 //! | `owned` | namespace, 0, job, 0, allocation (16) | nothing |
 //! | `meta` | `first`, `cursor` | a [`Mark`]: index (8), time (8), proposer (16) |
 //! | `meta` | `format` | [`FORMAT`] |
+//! | all but `meta` | [`USED`] | nothing |
 //!
 //! Numbers are big-endian, so that keys sort as they count.
 
@@ -21,7 +22,9 @@ use crate::entries::{Entries, Position};
 use crate::object::Object;
 
 /// What is indexed. An index of another format is rebuilt from the log.
-const FORMAT: &[u8] = b"2";
+const FORMAT: &[u8] = b"3";
+/// A key in each keyspace that is filled. It sorts before all others, and none begins with it alone.
+const USED: &[u8] = &[0];
 
 /// Events of one object that are read at most, the newest: each may be a batch of its own to decode, at about 20 us.
 pub const EVENTS_MAX: usize = 4_096;
@@ -69,11 +72,12 @@ pub(crate) struct EntityIndex {
 }
 
 impl EntityIndex {
-    /// Opens the index; one that cannot be opened is put aside and begun anew.
+    /// Opens the index; one that cannot be opened is put aside and begun anew, and one that lost what it held is filled again.
     ///
     /// # Errors
     /// Another process holds it, or the directory itself cannot be used.
     pub fn open(dir: &Path) -> Result<EntityIndex, fjall::Error> {
+        let was_used = std::fs::read_dir(dir).is_ok_and(|mut files| files.next().is_some());
         match EntityIndex::try_open(dir) {
             Err(error) if !matches!(error, fjall::Error::Locked) => {
                 let aside = dir.with_extension("damaged");
@@ -83,6 +87,10 @@ impl EntityIndex {
                 }
                 std::fs::rename(dir, &aside)?;
                 EntityIndex::try_open(dir)
+            }
+            Ok(index) if was_used && index.cursor()?.is_none() => {
+                tracing::warn!(dir = %dir.display(), "the index of history is empty, and its directory was not: it is rebuilt");
+                Ok(index)
             }
             opened => opened,
         }
@@ -95,12 +103,27 @@ impl EntityIndex {
         let (events, objects) = (keyspace("events")?, keyspace("objects")?);
         let (owned, meta) = (keyspace("owned")?, keyspace("meta")?);
         let index = EntityIndex { database, events, objects, owned, meta };
-        let format = index.meta.get("format")?;
-        if index.cursor()?.is_some() && format.is_none_or(|format| &*format != FORMAT) {
-            tracing::info!("the index of history is of another format: it is rebuilt");
-            index.clear()?;
+        if index.cursor()?.is_some() {
+            let format = index.meta.get("format")?;
+            if format.is_none_or(|format| &*format != FORMAT) {
+                tracing::info!("the index of history is of another format: it is rebuilt");
+                index.clear()?;
+            } else if !index.is_whole()? {
+                tracing::warn!(dir = %dir.display(), "the index of history lost a part of what it held: it is rebuilt");
+                index.clear()?;
+            }
         }
         Ok(index)
+    }
+
+    /// The database makes a keyspace anew whose files are gone, and says nothing.
+    fn is_whole(&self) -> Result<bool, fjall::Error> {
+        for keyspace in [&self.events, &self.objects, &self.owned] {
+            if !keyspace.contains_key(USED)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The first batch that was indexed; `None` before there was one.
@@ -129,6 +152,9 @@ impl EntityIndex {
             batch.insert(&self.owned, owned_key(job, Some(*alloc)), []);
         }
         if let Some(first) = first {
+            for keyspace in [&self.events, &self.objects, &self.owned] {
+                batch.insert(keyspace, USED, []);
+            }
             batch.insert(&self.meta, "first", first.bytes());
         }
         batch.insert(&self.meta, "format", FORMAT);

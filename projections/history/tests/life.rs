@@ -1,6 +1,6 @@
 //! The life of allocations, told from a log.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +136,36 @@ fn a_damaged_index_is_put_aside_and_rebuilt() {
     let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
     assert_eq!(told.len(), 11);
     assert!(path.with_extension("damaged").exists(), "the damaged index is kept for a look");
+}
+
+#[test]
+fn any_file_of_the_index_may_be_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history");
+    let world = busy_world();
+    drop(settled(over(&world, Some(path.clone())), &world));
+    let files: Vec<(PathBuf, Vec<u8>)> = files_below(&path);
+    assert!(files.len() > 3, "{files:?}");
+    for missing in 0..files.len() {
+        std::fs::remove_dir_all(&path).unwrap();
+        for (at, (file, bytes)) in files.iter().enumerate() {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            if at != missing {
+                std::fs::write(file, bytes).unwrap();
+            }
+        }
+        let history = over(&world, Some(path.clone()));
+        let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+        assert_eq!(told.len(), 11, "without {}", files[missing].0.display());
+    }
+}
+
+fn files_below(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let read = |path: PathBuf| match path.is_dir() {
+        true => files_below(&path),
+        false => vec![(path.clone(), std::fs::read(path).unwrap())],
+    };
+    std::fs::read_dir(dir).unwrap().flat_map(|entry| read(entry.unwrap().path())).collect()
 }
 
 #[test]

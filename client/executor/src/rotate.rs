@@ -29,6 +29,11 @@ impl Rotator {
         Ok(Rotator { spec, index, file, size })
     }
 
+    /// The number of the file that is written, and how many bytes it holds.
+    pub fn position(&self) -> (u64, u64) {
+        (self.index, self.size)
+    }
+
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let take = self.fitting(bytes);

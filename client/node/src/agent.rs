@@ -154,7 +154,8 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         open_files: settings.task_open_files,
         cgroup_parent: cgroup_parent.clone(),
     };
-    let host = DriverHost { executors };
+    let host =
+        DriverHost { executors, node_id: identity.id.to_string(), state_dir: settings.state_dir.clone() };
     let drivers = Drivers::configured(&settings.drivers, &settings.driver_filter, &settings.plugins, &host);
     let drivers = drivers.map_err(AgentError::Driver)?;
     let node = fingerprint::node(&settings, &identity, cgroup_parent.as_deref());

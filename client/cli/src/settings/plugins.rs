@@ -135,7 +135,7 @@ fn value(config: &mut Section, field: &Field, refused: &mut Refused) -> Result<O
             Ok(value.map(|span| Value::from(span.0)))
         }
         ValueType::TextList => Ok(config.take::<Vec<String>>(field.key)?.map(Value::from)),
-        ValueType::Block(_) => config.take(field.key),
+        ValueType::Block(_) | ValueType::Blocks(_) | ValueType::TextMap => config.take(field.key),
         ValueType::Unsupported(_) => {
             refused.keys(config, &[(field.key, "")]);
             Ok(None)

@@ -10,6 +10,7 @@ use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{SpecialCodeIndex, Winsize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
+use tokio::sync::watch;
 
 use super::RunningTask;
 
@@ -107,6 +108,11 @@ async fn collect(mut from: Output) -> io::Result<Vec<u8>> {
 pub enum Stdin {
     Pipe(pipe::Sender),
     Terminal(pipe::Sender),
+    /// A command that is run by somebody else, and what ends its input before the pipe is closed.
+    Remote {
+        to: pipe::Sender,
+        end: &'static [u8],
+    },
     /// Nobody reads what is written.
     Discarded,
 }
@@ -118,7 +124,7 @@ impl Stdin {
     /// When nobody reads any more.
     pub async fn write(&mut self, data: &[u8]) -> io::Result<()> {
         match self {
-            Stdin::Pipe(to) | Stdin::Terminal(to) => to.write_all(data).await,
+            Stdin::Pipe(to) | Stdin::Terminal(to) | Stdin::Remote { to, .. } => to.write_all(data).await,
             Stdin::Discarded => Ok(()),
         }
     }
@@ -133,6 +139,7 @@ impl Stdin {
                 let code = end_of_file(&terminal)?;
                 terminal.write_all(&code).await
             }
+            Stdin::Remote { mut to, end } => to.write_all(end).await,
             Stdin::Pipe(_) | Stdin::Discarded => Ok(()),
         }
     }
@@ -179,13 +186,18 @@ fn terminal() -> io::Result<(AgentEnds, CommandEnds)> {
         stdin: Stdin::Terminal(pipe::Sender::from_owned_fd_unchecked(master.try_clone()?)?),
         stdout: Box::new(pipe::Receiver::from_owned_fd_unchecked(master.try_clone()?)?),
         stderr: None,
-        terminal: Some(Terminal(master)),
+        terminal: Some(Terminal::Here(master)),
     };
     Ok((ours, CommandEnds([slave.try_clone()?, slave.try_clone()?, slave])))
 }
 
-/// A command's terminal, to change its size. It is closed for the command when all ends of the agent are dropped.
-pub struct Terminal(OwnedFd);
+/// A command's terminal, to change its size. One that is here is closed for the command when all ends of the agent are
+/// dropped.
+pub enum Terminal {
+    Here(OwnedFd),
+    /// Somebody else has it, and takes over each new size.
+    Remote(watch::Sender<Option<api::TtySize>>),
+}
 
 impl Terminal {
     /// Sets the size of the command's window.
@@ -193,8 +205,16 @@ impl Terminal {
     /// # Errors
     /// When the terminal is gone.
     pub fn resize(&self, size: api::TtySize) -> io::Result<()> {
-        let size = Winsize { ws_row: size.height, ws_col: size.width, ws_xpixel: 0, ws_ypixel: 0 };
-        Ok(rustix::termios::tcsetwinsize(&self.0, size)?)
+        match self {
+            Terminal::Here(terminal) => {
+                let size = Winsize { ws_row: size.height, ws_col: size.width, ws_xpixel: 0, ws_ypixel: 0 };
+                Ok(rustix::termios::tcsetwinsize(terminal, size)?)
+            }
+            Terminal::Remote(sizes) => {
+                sizes.send_replace(Some(size));
+                Ok(())
+            }
+        }
     }
 }
 

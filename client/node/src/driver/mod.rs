@@ -12,6 +12,7 @@ pub mod schema;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use executor::cgroup::GroupUsage;
 use executor::spec::LogSpec;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
+use model::document::PortMapping;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -178,9 +180,29 @@ pub struct TaskConfig {
     /// Empty for the driver's own choice.
     pub user: String,
     pub dir: TaskDir,
+    /// The directory that all tasks of the allocation share.
+    pub shared_dir: PathBuf,
     /// None where the job wants no logs.
     pub logs: Option<Logs>,
     pub limits: Limits,
+    /// Cores of the node that are the task's alone; empty for none.
+    pub cores: Vec<u16>,
+    /// The ports that its group has on the node.
+    pub ports: Vec<PortMapping>,
+    pub names: TaskNames,
+}
+
+/// What a task belongs to, for labels and messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskNames {
+    pub namespace: String,
+    pub job_id: String,
+    pub job_name: String,
+    /// Empty for a job that no other has started.
+    pub parent_job_id: String,
+    pub group: String,
+    pub node_id: String,
+    pub node_name: String,
 }
 
 /// Where the two output streams of a task are written.
@@ -196,6 +218,9 @@ pub struct Limits {
     pub cpu_mhz: i64,
     pub memory_mb: i64,
     pub memory_max_mb: i64,
+    /// What the whole node has, for drivers that need the task's share of it; 0 when that is not known.
+    pub node_cpu_mhz: i64,
+    pub node_cores: i64,
 }
 
 /// Why a task did not start.

@@ -1,6 +1,7 @@
 //! The drivers of a node, by name: made from the agent's configuration, found by jobs and by stored handles.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Time;
@@ -36,6 +37,10 @@ pub struct BuiltinDriver {
 #[derive(Clone, Debug)]
 pub struct DriverHost {
     pub executors: Executors,
+    /// Tells this node's tasks from those of others on the same host.
+    pub node_id: String,
+    /// Where a driver may keep files of its own, in a directory of its name; 0700.
+    pub state_dir: PathBuf,
 }
 
 /// A task that was started, with the handle to store.
@@ -221,8 +226,6 @@ fn info(fingerprint: Fingerprint, now: Time) -> DriverInfo {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use serde_json::json;
 
     use super::*;
@@ -235,7 +238,7 @@ mod tests {
             open_files: None,
             cgroup_parent: None,
         };
-        DriverHost { executors }
+        DriverHost { executors, node_id: "n".to_string(), state_dir: PathBuf::from("/nowhere") }
     }
 
     fn configured(plugins: Value) -> Result<Drivers, String> {

@@ -36,6 +36,8 @@ pub enum ValueType {
     /// Numbers and booleans are accepted as their text.
     Text,
     TextList,
+    /// Texts by names, written as a block, as a map, or as a list of these, of which later ones override.
+    TextMap,
     /// A whole number, or a text that is one.
     Number,
     /// `true`, `false`, or one of these as text.
@@ -44,6 +46,8 @@ pub enum ValueType {
     Duration,
     /// A nested block, in any of the forms in which job files deliver one.
     Block(Schema),
+    /// Any number of such blocks, in their order.
+    Blocks(Schema),
     /// A key of Nomad that this release rejects, and why.
     Unsupported(&'static str),
 }
@@ -63,9 +67,11 @@ pub struct Values(BTreeMap<&'static str, Checked>);
 enum Checked {
     Text(String),
     TextList(Vec<String>),
+    TextMap(BTreeMap<String, String>),
     Number(i64),
     Boolean(bool),
     Block(Values),
+    Blocks(Vec<Values>),
 }
 
 impl Values {
@@ -104,6 +110,14 @@ impl Values {
         }
     }
 
+    /// The texts by their names; empty when the key is missing.
+    pub fn map(&self, key: &str) -> BTreeMap<String, String> {
+        match self.0.get(key) {
+            Some(Checked::TextMap(texts)) => texts.clone(),
+            _ => BTreeMap::new(),
+        }
+    }
+
     pub fn number(&self, key: &str) -> Option<i64> {
         match self.0.get(key)? {
             Checked::Number(number) => Some(*number),
@@ -116,6 +130,14 @@ impl Values {
         matches!(self.0.get(key), Some(Checked::Boolean(true)))
     }
 
+    /// None when the key is missing.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        match self.0.get(key)? {
+            Checked::Boolean(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
     /// Zero when the key is missing.
     pub fn duration(&self, key: &str) -> std::time::Duration {
         base::Duration(self.number(key).unwrap_or_default()).to_std()
@@ -125,6 +147,14 @@ impl Values {
         match self.0.get(key)? {
             Checked::Block(values) => Some(values),
             _ => None,
+        }
+    }
+
+    /// Empty when the key is missing.
+    pub fn blocks(&self, key: &str) -> &[Values] {
+        match self.0.get(key) {
+            Some(Checked::Blocks(blocks)) => blocks,
+            _ => &[],
         }
     }
 }
@@ -140,11 +170,19 @@ impl Field {
         let (expected, read) = match self.value {
             ValueType::Text => ("a string", scalar(given).map(Checked::Text)),
             ValueType::TextList => ("a list of strings", text_list(given).map(Checked::TextList)),
+            ValueType::TextMap => ("a block of strings", text_map(given).map(Checked::TextMap)),
             ValueType::Number => ("a whole number", number(given).map(Checked::Number)),
             ValueType::Boolean => ("true or false", boolean(given).map(Checked::Boolean)),
             ValueType::Duration => ("a duration like 10s", nanoseconds(given).map(Checked::Number)),
             ValueType::Block(schema) => match nested(given) {
                 Some(block) => return Values::read(driver, schema, block).map(Checked::Block),
+                None => ("a block", None),
+            },
+            ValueType::Blocks(schema) => match several(given) {
+                Some(blocks) => {
+                    let blocks = blocks.into_iter().map(|block| Values::read(driver, schema, block));
+                    return blocks.collect::<Result<_, _>>().map(Checked::Blocks);
+                }
                 None => ("a block", None),
             },
             ValueType::Unsupported(why) => {
@@ -190,6 +228,24 @@ fn nanoseconds(value: &Value) -> Option<i64> {
     }
 }
 
+fn text_map(value: &Value) -> Option<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    for block in several(value)? {
+        for (name, value) in block {
+            texts.insert(name, scalar(&value)?);
+        }
+    }
+    Some(texts)
+}
+
+fn several(value: &Value) -> Option<Vec<BTreeMap<String, Value>>> {
+    let fields = |value: &Value| Some(value.as_object()?.clone().into_iter().collect());
+    match value {
+        Value::Array(items) => items.iter().map(fields).collect(),
+        single => Some(vec![fields(single)?]),
+    }
+}
+
 fn nested(value: &Value) -> Option<BTreeMap<String, Value>> {
     let block = match value {
         Value::Array(items) => items.last()?,
@@ -211,6 +267,8 @@ mod tests {
             Field::optional("on", ValueType::Boolean),
             Field::optional("block", ValueType::Block(INNER)),
             Field::optional("old", ValueType::Unsupported("it is gone")),
+            Field::optional("labels", ValueType::TextMap),
+            Field::optional("mount", ValueType::Blocks(INNER)),
         ],
     ]);
 
@@ -238,6 +296,29 @@ mod tests {
             read(serde_json::json!({"command": "c", "span": 7})).unwrap().duration("span").as_nanos(),
             7
         );
+    }
+
+    #[test]
+    fn maps_and_repeated_blocks_are_read_in_each_form() {
+        for labels in
+            [serde_json::json!({"a": 1, "b": "x"}), serde_json::json!([{"a": 2}, {"b": "x", "a": "1"}])]
+        {
+            let values = read(serde_json::json!({"command": "c", "labels": labels})).unwrap();
+            assert_eq!(
+                values.map("labels"),
+                [("a", "1"), ("b", "x")].map(|(k, v)| (k.into(), v.into())).into()
+            );
+        }
+        let values =
+            read(serde_json::json!({"command": "c", "mount": [{"x": 1}, {"x": 2}], "on": false})).unwrap();
+        let numbers: Vec<_> = values.blocks("mount").iter().map(|block| block.number("x")).collect();
+        assert_eq!(numbers, [Some(1), Some(2)]);
+        assert_eq!((values.flag("on"), values.flag("old")), (Some(false), None));
+        assert!(values.map("none").is_empty() && values.blocks("none").is_empty());
+        let wrong = read(serde_json::json!({"command": "c", "mount": [{"y": 1}]})).unwrap_err();
+        assert_eq!(wrong, "driver toy has no config key \"y\"");
+        let wrong = read(serde_json::json!({"command": "c", "labels": {"a": []}})).unwrap_err();
+        assert_eq!(wrong, "config key \"labels\" must be a block of strings, not {\"a\":[]}");
     }
 
     #[test]

@@ -346,8 +346,12 @@ mod tests {
             env: BTreeMap::new(),
             user: String::new(),
             dir: dir.task("t"),
+            shared_dir: dir.shared(),
             logs: None,
             limits: Limits::default(),
+            cores: Vec::new(),
+            ports: Vec::new(),
+            names: Default::default(),
         };
         Mock.start(config).await
     }

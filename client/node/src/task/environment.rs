@@ -70,7 +70,9 @@ impl Environment {
         ports(&mut variables, sources);
         let mut environment = Environment { variables, node: node_variables(sources) };
         environment.add_meta(sources);
-        for (name, value) in sources.inherited {
+        // An image has an environment of its own.
+        let inherits = sources.isolation != FsIsolation::Image;
+        for (name, value) in sources.inherited.iter().filter(|_| inherits) {
             environment.variables.entry(name.clone()).or_insert_with(|| value.clone());
         }
         for (name, value) in &sources.task.env {
@@ -266,7 +268,7 @@ fn legacy_port(out: &mut BTreeMap<String, String>, sibling: Option<&str>, ip: &s
 }
 
 /// The ports of the group: from the mapping, or from the networks where a server sent no mapping.
-fn group_ports(alloc: &Allocation) -> Vec<PortMapping> {
+pub fn group_ports(alloc: &Allocation) -> Vec<PortMapping> {
     let Some(granted) = &alloc.allocated_resources else { return Vec::new() };
     if !granted.shared.ports.is_empty() {
         return granted.shared.ports.0.clone();

@@ -11,18 +11,19 @@ use std::time::Duration;
 
 use base::Rng;
 use executor::Exit;
-use model::document::Allocation;
+use model::document::{Allocation, Job, Node};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
+use super::environment::group_ports;
 use super::events::{self, DEAD, PENDING, RUNNING};
 use super::hooks::{StartRequest, TaskContext, TaskHooks};
 use super::parts::TaskParts;
 use super::requests::{RestartReply, TaskRequest};
 use super::restart::{Cause, Decision, Policy, Tracker};
 use crate::clock;
-use crate::driver::{DriverError, Limits, Outcome, RunningTask, StartError, TaskConfig, Values};
+use crate::driver::{DriverError, Limits, Outcome, RunningTask, StartError, TaskConfig, TaskNames, Values};
 
 /// The loop of one task. All senders of its channels are held by the allocation.
 #[derive(Debug)]
@@ -232,7 +233,7 @@ impl TaskRunner {
         start: StartRequest,
         parts: TaskParts<'_>,
     ) -> (TaskConfig, BTreeMap<String, Value>) {
-        let environment = start.environment;
+        let (environment, node) = (start.environment, self.task.context.node());
         let block = environment.replace_config(&parts.task.config);
         let config = TaskConfig {
             alloc_id: start.alloc.id.clone(),
@@ -241,9 +242,13 @@ impl TaskRunner {
             config: Values::default(),
             user: environment.replace(&parts.task.user),
             logs: start.logs,
-            limits: limits(&start.alloc, &self.task.name),
+            limits: limits(&start.alloc, &node, &self.task.name),
+            cores: cores(&start.alloc, &self.task.name),
+            ports: group_ports(&start.alloc),
+            names: names(&start.alloc, &node, parts.job),
             env: environment.variables,
             dir: start.dir,
+            shared_dir: self.task.alloc_dir.shared(),
         };
         (config, block)
     }
@@ -374,13 +379,33 @@ async fn send_signal(task: &TaskContext, running: &dyn RunningTask, signal: Sign
     sent.await.map_err(|error: DriverError| error.to_string())
 }
 
-fn limits(alloc: &Allocation, task: &str) -> Limits {
+fn limits(alloc: &Allocation, node: &Node, task: &str) -> Limits {
     let granted = alloc.allocated_resources.as_ref().and_then(|granted| granted.tasks.get(task));
+    let whole = node.node_resources.as_ref().map(|resources| &resources.cpu);
     granted.map_or(Limits::default(), |granted| Limits {
         cpu_mhz: granted.cpu.cpu_shares,
         memory_mb: granted.memory.memory_mb,
         memory_max_mb: granted.memory.memory_max_mb,
+        node_cpu_mhz: whole.map_or(0, |cpu| cpu.cpu_shares),
+        node_cores: whole.map_or(0, |cpu| cpu.total_cpu_cores.into()),
     })
+}
+
+fn cores(alloc: &Allocation, task: &str) -> Vec<u16> {
+    let granted = alloc.allocated_resources.as_ref().and_then(|granted| granted.tasks.get(task));
+    granted.map(|granted| granted.cpu.reserved_cores.to_vec()).unwrap_or_default()
+}
+
+fn names(alloc: &Allocation, node: &Node, job: &Job) -> TaskNames {
+    TaskNames {
+        namespace: alloc.namespace.clone(),
+        job_id: alloc.job_id.clone(),
+        job_name: job.name.clone().unwrap_or_default(),
+        parent_job_id: job.parent_id.clone().unwrap_or_default(),
+        group: alloc.task_group.clone(),
+        node_id: node.id.clone(),
+        node_name: node.name.clone(),
+    }
 }
 
 /// A task that does not run cannot be signalled or restarted; one that is about to start is as good as

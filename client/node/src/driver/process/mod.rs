@@ -151,7 +151,7 @@ impl Executors {
 
     /// A control group with the limits of the task; `None` where this node has no control groups.
     pub fn cgroup(&self, config: &TaskConfig) -> Option<CgroupSpec> {
-        let Limits { cpu_mhz, memory_mb, memory_max_mb } = config.limits;
+        let Limits { cpu_mhz, memory_mb, memory_max_mb, .. } = config.limits;
         let name = format!("{}.{}.scope", config.alloc_id, config.task);
         let path = self.cgroup_parent.as_ref()?.join(name);
         let bytes = |mb: i64| (mb > 0).then_some(mb as u64 * 1024 * 1024);

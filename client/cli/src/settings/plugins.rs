@@ -15,31 +15,10 @@ use super::unsupported::Refused;
 use super::value::{ConfigValue, set_option};
 
 /// Drivers of Nomad's that are not built, with the keys of their configuration and what these are by default.
-const NOT_BUILT: [(&str, &[(&str, &str)]); 4] =
-    [("docker", &DOCKER), ("exec", &EXEC), ("java", &EXEC), ("qemu", &QEMU)];
+const NOT_BUILT: [(&str, &[(&str, &str)]); 3] = [("exec", &EXEC), ("java", &EXEC), ("qemu", &QEMU)];
 
-const DOCKER: [(&str, &str); 17] = [
-    ("allow_caps", ""),
-    ("allow_privileged", "false"),
-    ("allow_runtimes", ""),
-    ("auth", ""),
-    ("container_exists_attempts", "5"),
-    ("cpuset_path", ""),
-    ("disable_log_collection", "false"),
-    ("endpoint", "unix:///var/run/docker.sock"),
-    ("extra_labels", ""),
-    ("image_pull_timeout", "5m"),
-    ("infra_image", ""),
-    ("infra_image_pull_timeout", "5m"),
-    ("logging", ""),
-    ("nvidia_runtime", "nvidia"),
-    ("pids_limit", "0"),
-    ("pull_activity_timeout", "2m"),
-    ("volumes", ""),
-];
-
-const DOCKER_GC: [(&str, &str); 4] =
-    [("container", "true"), ("dangling_containers", ""), ("image", "true"), ("image_delay", "3m")];
+/// What keys without effect are in Nomad unless they are set: that may stand in the file.
+const DEFAULTS: [(&str, &str); 2] = [("infra_image_pull_timeout", "5m"), ("nvidia_runtime", "nvidia")];
 
 const EXEC: [(&str, &str); 6] = [
     ("allow_caps", ""),
@@ -106,12 +85,6 @@ fn not_built(name: &str, mut section: Section, refused: &mut Refused) -> Result<
         return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
     };
     for mut config in section.sections("config")? {
-        if name == "docker" {
-            for mut gc in config.sections("gc")? {
-                refused.keys(&mut gc, &DOCKER_GC);
-                gc.finish()?;
-            }
-        }
         refused.keys(&mut config, keys);
         config.finish()?;
     }
@@ -137,7 +110,8 @@ fn value(config: &mut Section, field: &Field, refused: &mut Refused) -> Result<O
         ValueType::TextList => Ok(config.take::<Vec<String>>(field.key)?.map(Value::from)),
         ValueType::Block(_) | ValueType::Blocks(_) | ValueType::TextMap => config.take(field.key),
         ValueType::Unsupported(_) => {
-            refused.keys(config, &[(field.key, "")]);
+            let default = DEFAULTS.iter().find(|(key, _)| *key == field.key);
+            refused.keys(config, &[*default.unwrap_or(&(field.key, ""))]);
             Ok(None)
         }
     }

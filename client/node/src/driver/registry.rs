@@ -255,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn the_configuration_says_which_drivers_there_are() {
         let plain = infos(&configured(json!({})).unwrap()).await;
-        assert_eq!(plain.keys().collect::<Vec<_>>(), ["raw_exec"]);
+        assert_eq!(plain.keys().collect::<Vec<_>>(), ["docker", "raw_exec"]);
         assert_eq!(
             (plain["raw_exec"].detected, plain["raw_exec"].health_description.as_str()),
             (false, "disabled")
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn mistakes_in_plugin_blocks_are_named() {
-        let error = configured(json!({"docker": {}})).unwrap_err();
-        assert_eq!(error, "plugin \"docker\": unknown driver");
+        let error = configured(json!({"podman": {}})).unwrap_err();
+        assert_eq!(error, "plugin \"podman\": unknown driver");
         let error = configured(json!({"raw_exec": {"enabeld": true}})).unwrap_err();
         assert_eq!(error, "plugin \"raw_exec\": driver raw_exec has no config key \"enabeld\"");
     }

@@ -1,6 +1,7 @@
 //! Whole agents against servers in memory. One binary: each more would be linked again.
 
 mod allocs;
+mod docker;
 mod drivers;
 mod exec;
 mod full_disk;

@@ -1,5 +1,6 @@
 //! Servers that live in memory, and what tests of a whole agent need besides.
 
+pub mod engine;
 pub mod listening;
 
 use std::collections::BTreeMap;

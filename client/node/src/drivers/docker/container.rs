@@ -1,0 +1,323 @@
+//! What the engine is asked to make for a task. Pure, but for links of files that are followed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bollard::models::{
+    ContainerCreateBody, DeviceMapping, EndpointIpamConfig, EndpointSettings, HealthConfig, HostConfig,
+    HostConfigCgroupnsModeEnum, HostConfigLogConfig, NetworkingConfig, PortBinding, PortMap,
+    ResourcesUlimits,
+};
+
+use super::capabilities;
+use super::mounts;
+use super::settings::{Settings, logging};
+use crate::driver::{Limits, TaskConfig, TaskNames, Values};
+use crate::task::environment::ranges;
+
+/// On every container, as Nomad has it.
+pub const ALLOC_LABEL: &str = "com.hashicorp.nomad.alloc_id";
+
+/// Whose container it is. Ours alone: what other agents on this host have started is not touched.
+pub const NODE_LABEL: &str = "sojourn.node_id";
+
+/// Shares of the CPU are numbers of this range.
+const SHARES: (i64, i64) = (2, 262_144);
+
+const MIB: i64 = 1024 * 1024;
+
+/// The name of the container of a task.
+pub fn name(config: &TaskConfig) -> String {
+    format!("{}-{}", config.task, config.alloc_id).replace('/', "_")
+}
+
+/// # Errors
+/// Names the key whose value is not possible or not allowed.
+pub fn body(settings: &Settings, config: &TaskConfig, image: &str) -> Result<ContainerCreateBody, String> {
+    let keys = &config.config;
+    let mut host = HostConfig {
+        network_mode: Some(keys.text("network_mode").unwrap_or("default").to_string()),
+        log_config: Some(log_config(settings, keys)?),
+        devices: Some(devices(keys)),
+        readonly_rootfs: Some(keys.boolean("readonly_rootfs")),
+        init: Some(keys.boolean("init")),
+        dns: some_texts(keys, "dns_servers"),
+        dns_search: some_texts(keys, "dns_search_domains"),
+        dns_options: some_texts(keys, "dns_options"),
+        extra_hosts: some_texts(keys, "extra_hosts"),
+        group_add: some_texts(keys, "group_add"),
+        security_opt: some_texts(keys, "security_opt"),
+        sysctls: some_map(keys, "sysctl"),
+        storage_opt: some_map(keys, "storage_opt"),
+        volume_driver: text(keys, "volume_driver"),
+        ..HostConfig::default()
+    };
+    limits(settings, config, &mut host)?;
+    isolation(settings, keys, &mut host)?;
+    mounts::add(settings, config, &mut host)?;
+    let (exposed, bindings) = ports(config)?;
+    host.port_bindings = Some(bindings);
+    let disabled = keys.block("healthchecks").is_some_and(|block| block.boolean("disable"));
+    let none = || HealthConfig { test: Some(vec!["NONE".to_string()]), ..HealthConfig::default() };
+    Ok(ContainerCreateBody {
+        image: Some(image.to_string()),
+        cmd: command(keys),
+        entrypoint: some_texts(keys, "entrypoint"),
+        working_dir: text(keys, "work_dir"),
+        hostname: text(keys, "hostname"),
+        user: Some(config.user.clone()).filter(|user| !user.is_empty()),
+        env: Some(config.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        labels: Some(labels(settings, config)),
+        open_stdin: Some(keys.boolean("interactive")),
+        tty: Some(keys.boolean("tty")),
+        healthcheck: disabled.then(none),
+        exposed_ports: Some(exposed),
+        networking_config: networking(keys)?,
+        host_config: Some(host),
+        ..ContainerCreateBody::default()
+    })
+}
+
+fn text(keys: &Values, key: &str) -> Option<String> {
+    keys.text(key).map(str::to_string)
+}
+
+fn some_texts(keys: &Values, key: &str) -> Option<Vec<String>> {
+    Some(keys.texts(key).to_vec()).filter(|texts| !texts.is_empty())
+}
+
+fn some_map(keys: &Values, key: &str) -> Option<HashMap<String, String>> {
+    Some(keys.map(key).into_iter().collect()).filter(|map: &HashMap<_, _>| !map.is_empty())
+}
+
+/// None leaves it to the image.
+fn command(keys: &Values) -> Option<Vec<String>> {
+    let words: Vec<String> =
+        text(keys, "command").into_iter().chain(keys.texts("args").iter().cloned()).collect();
+    Some(words).filter(|words| !words.is_empty())
+}
+
+fn log_config(settings: &Settings, keys: &Values) -> Result<HostConfigLogConfig, String> {
+    let logging = match keys.block("logging") {
+        Some(block) => logging(block)?,
+        None => settings.logging.clone(),
+    };
+    Ok(HostConfigLogConfig { typ: Some(logging.kind), config: Some(logging.config.into_iter().collect()) })
+}
+
+fn devices(keys: &Values) -> Vec<DeviceMapping> {
+    let device = |block: &Values| DeviceMapping {
+        path_on_host: text(block, "host_path"),
+        path_in_container: text(block, "container_path").or_else(|| text(block, "host_path")),
+        cgroup_permissions: Some(block.text("cgroup_permissions").unwrap_or("rwm").to_string()),
+    };
+    keys.blocks("devices").iter().map(device).collect()
+}
+
+fn labels(settings: &Settings, config: &TaskConfig) -> HashMap<String, String> {
+    let TaskNames { namespace, job_id, job_name, parent_job_id, group, node_id, node_name } = &config.names;
+    let extra = [
+        ("job_name", job_name),
+        ("job_id", job_id),
+        ("parent_job_id", parent_job_id),
+        ("task_group_name", group),
+        ("task_name", &config.task),
+        ("namespace", namespace),
+        ("node_name", node_name),
+        ("node_id", node_id),
+    ];
+    let mut labels = config.config.map("labels");
+    let wanted = |name: &str| settings.extra_labels.iter().any(|pattern| base::matches_glob(pattern, name));
+    for (name, value) in extra.into_iter().filter(|(name, value)| wanted(name) && !value.is_empty()) {
+        labels.insert(format!("com.hashicorp.nomad.{name}"), value.clone());
+    }
+    labels.insert(ALLOC_LABEL.to_string(), config.alloc_id.clone());
+    labels.insert(NODE_LABEL.to_string(), node_id.clone());
+    labels.into_iter().collect()
+}
+
+fn limits(settings: &Settings, config: &TaskConfig, host: &mut HostConfig) -> Result<(), String> {
+    let keys = &config.config;
+    memory(&config.limits, keys.number("memory_hard_limit").unwrap_or_default(), host)?;
+    host.cpu_shares = Some(shares(&config.limits));
+    if !config.cores.is_empty() {
+        host.cpuset_cpus = Some(ranges(&config.cores));
+    }
+    let period = keys.number("cpu_cfs_period").unwrap_or(0);
+    if !(0..=1_000_000).contains(&period) {
+        return Err("cpu_cfs_period must be between 0 and 1000000".to_string());
+    }
+    if keys.boolean("cpu_hard_limit") {
+        let period = if period == 0 { 100_000 } else { period };
+        host.cpu_period = Some(period);
+        host.cpu_quota = Some(quota(&config.limits, period)?);
+    }
+    let pids = keys.number("pids_limit").filter(|limit| *limit > 0);
+    host.pids_limit = match (pids, settings.pids_limit) {
+        (Some(wanted), Some(most)) if wanted > most => {
+            return Err(format!("pids_limit {wanted} is above that of this node, {most}"));
+        }
+        (wanted, most) => wanted.or(most).or(Some(-1)),
+    };
+    host.oom_score_adj = Some(keys.number("oom_score_adj").unwrap_or(settings.oom_score_adj));
+    if let Some(size) = keys.number("shm_size") {
+        if size < 0 {
+            return Err("shm_size must be a number of bytes".to_string());
+        }
+        host.shm_size = Some(size);
+    }
+    host.ulimits = Some(keys.map("ulimit").iter().map(ulimit).collect::<Result<_, _>>()?);
+    Ok(())
+}
+
+/// A hard limit beside `memory` makes that a reservation. Nothing is swapped.
+fn memory(limits: &Limits, hard_mb: i64, host: &mut HostConfig) -> Result<(), String> {
+    let Limits { memory_mb, memory_max_mb, .. } = *limits;
+    if memory_max_mb < 0 && hard_mb == 0 {
+        host.memory_reservation = Some(memory_mb * MIB);
+        return Ok(());
+    }
+    let hard = hard_mb.max(memory_max_mb);
+    if hard <= 0 {
+        host.memory = Some(memory_mb * MIB);
+    } else if hard < memory_mb {
+        return Err(format!("memory_hard_limit {hard} is below memory, {memory_mb}"));
+    } else {
+        host.memory = Some(hard * MIB);
+        host.memory_reservation = Some(memory_mb * MIB);
+    }
+    host.memory_swap = host.memory;
+    Ok(())
+}
+
+/// As many as MHz, unless the node has more of these than there are shares.
+fn shares(limits: &Limits) -> i64 {
+    let Limits { cpu_mhz, node_cpu_mhz, .. } = *limits;
+    let shares = if node_cpu_mhz > SHARES.1 {
+        (i128::from(cpu_mhz) * i128::from(SHARES.1) / i128::from(node_cpu_mhz)) as i64
+    } else {
+        cpu_mhz
+    };
+    shares.clamp(SHARES.0, SHARES.1)
+}
+
+/// The task's share of the time that all cores have in a period; the kernel takes no less than a millisecond.
+fn quota(limits: &Limits, period: i64) -> Result<i64, String> {
+    let Limits { cpu_mhz, node_cpu_mhz, node_cores, .. } = *limits;
+    if node_cpu_mhz <= 0 || node_cores <= 0 {
+        return Err("cpu_hard_limit is not possible: this node does not know its CPU".to_string());
+    }
+    let quota = i128::from(cpu_mhz) * i128::from(period) * i128::from(node_cores) / i128::from(node_cpu_mhz);
+    Ok((quota as i64).max(1000))
+}
+
+/// `SOFT` or `SOFT:HARD`.
+fn ulimit((name, text): (&String, &String)) -> Result<ResourcesUlimits, String> {
+    let (soft, hard) = text.split_once(':').unwrap_or((text, text));
+    match (soft.trim().parse(), hard.trim().parse()) {
+        (Ok(soft), Ok(hard)) => {
+            Ok(ResourcesUlimits { name: Some(name.clone()), soft: Some(soft), hard: Some(hard) })
+        }
+        _ => Err(format!("ulimit {name} must be a number, or two with a colon between them, not \"{text}\"")),
+    }
+}
+
+fn isolation(settings: &Settings, keys: &Values, host: &mut HostConfig) -> Result<(), String> {
+    if keys.boolean("privileged") {
+        if !settings.allow_privileged {
+            return Err("Docker privileged mode is disabled on this Nomad agent".to_string());
+        }
+        host.privileged = Some(true);
+    }
+    let (add, drop) =
+        capabilities::delta(&settings.allow_caps, keys.texts("cap_add"), keys.texts("cap_drop"))?;
+    (host.cap_add, host.cap_drop) = (Some(add), Some(drop));
+    host.pid_mode = mode(settings, keys, "pid", "pid_mode", &[])?;
+    host.ipc_mode = mode(settings, keys, "ipc", "ipc_mode", &["private", "shareable", "none"])?;
+    host.uts_mode = mode(settings, keys, "uts", "uts_mode", &[])?;
+    host.userns_mode = mode(settings, keys, "userns", "userns_mode", &[])?;
+    host.cgroupns_mode = match keys.text("cgroupns") {
+        None => None,
+        Some("host") => Some(HostConfigCgroupnsModeEnum::HOST),
+        Some("private") => Some(HostConfigCgroupnsModeEnum::PRIVATE),
+        Some(other) => return Err(format!("cgroupns must be \"host\" or \"private\", not \"{other}\"")),
+    };
+    if let Some(runtime) = keys.text("runtime") {
+        if !settings.allow_runtimes.iter().any(|allowed| allowed == runtime) {
+            return Err(format!("requested runtime \"{runtime}\" is not allowed"));
+        }
+        host.runtime = Some(runtime.to_string());
+    }
+    Ok(())
+}
+
+/// A mode that reaches out of the container has to be listed by the operator.
+fn mode(
+    settings: &Settings,
+    keys: &Values,
+    namespace: &str,
+    key: &str,
+    own: &[&str],
+) -> Result<Option<String>, String> {
+    let Some(mode) = keys.text(key) else { return Ok(None) };
+    let listed = settings
+        .allowed_modes
+        .get(namespace)
+        .is_some_and(|modes| modes.iter().any(|pattern| base::matches_glob(pattern, mode)));
+    if own.contains(&mode) || listed {
+        return Ok(Some(mode.to_string()));
+    }
+    Err(format!("{key} \"{mode}\" is not among the allowed_modes of the plugin on this node"))
+}
+
+/// Ports of the group that the container has: those inside, and where they are on the node.
+fn ports(config: &TaskConfig) -> Result<(Vec<String>, PortMap), String> {
+    let (mut exposed, mut bindings) = (Vec::new(), PortMap::new());
+    for label in config.config.texts("ports") {
+        let missing = || format!("port \"{label}\" is not one of a network block of the group");
+        let port = config.ports.iter().find(|port| port.label == *label).ok_or_else(missing)?;
+        let inside = if port.to > 0 { port.to } else { port.value };
+        let binding =
+            PortBinding { host_ip: Some(port.host_ip.clone()), host_port: Some(port.value.to_string()) };
+        for protocol in ["tcp", "udp"] {
+            let key = format!("{inside}/{protocol}");
+            exposed.push(key.clone());
+            bindings.entry(key).or_default().get_or_insert_default().push(binding.clone());
+        }
+    }
+    exposed.sort_unstable();
+    exposed.dedup();
+    Ok((exposed, bindings))
+}
+
+/// The labels of a task's ports with what they are inside of the container.
+pub fn port_map(config: &TaskConfig) -> BTreeMap<String, i64> {
+    let labels = config.config.texts("ports");
+    let own = config.ports.iter().filter(|port| labels.contains(&port.label));
+    own.map(|port| (port.label.clone(), if port.to > 0 { port.to } else { port.value })).collect()
+}
+
+/// Addresses and names can be chosen in networks that users have made.
+fn networking(keys: &Values) -> Result<Option<NetworkingConfig>, String> {
+    let aliases = keys.texts("network_aliases");
+    let [ipv4, ipv6, mac] = ["ipv4_address", "ipv6_address", "mac_address"].map(|key| text(keys, key));
+    if aliases.is_empty() && ipv4.is_none() && ipv6.is_none() && mac.is_none() {
+        return Ok(None);
+    }
+    let mode = keys.text("network_mode").unwrap_or("default");
+    if matches!(mode, "default" | "bridge" | "host" | "none") || mode.starts_with("container:") {
+        let keys = "network_aliases, ipv4_address, ipv6_address and mac_address";
+        return Err(format!("{keys} need a network of one's own as network_mode, not \"{mode}\""));
+    }
+    let ipam = EndpointIpamConfig { ipv4_address: ipv4, ipv6_address: ipv6, link_local_ips: None };
+    let endpoint = EndpointSettings {
+        aliases: Some(aliases.to_vec()),
+        ipam_config: Some(ipam),
+        mac_address: mac,
+        ..EndpointSettings::default()
+    };
+    let endpoints_config = Some(HashMap::from([(mode.to_string(), endpoint)]));
+    Ok(Some(NetworkingConfig { endpoints_config }))
+}
+
+#[cfg(test)]
+mod tests;

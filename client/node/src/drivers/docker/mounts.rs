@@ -1,0 +1,188 @@
+//! What a container sees of the host's files.
+
+use std::path::{Component, Path, PathBuf};
+
+use bollard::models::{
+    HostConfig, Mount, MountBindOptions, MountTmpfsOptions, MountType, MountVolumeOptions,
+    MountVolumeOptionsDriverConfig,
+};
+
+use super::settings::Settings;
+use crate::driver::{TaskConfig, Values};
+
+const DISABLED: &str = "volumes are not enabled on this node";
+
+/// The task's own directories, and what it asks for besides.
+///
+/// # Errors
+/// When it asks for what is not allowed.
+pub fn add(settings: &Settings, config: &TaskConfig, host: &mut HostConfig) -> Result<(), String> {
+    let keys = &config.config;
+    if keys.text("volume_driver").is_some() && !settings.volumes_enabled {
+        return Err(format!("volume_driver: {DISABLED}"));
+    }
+    let mut binds = own(settings, config);
+    for volume in keys.texts("volumes") {
+        binds.push(bind(settings, config, volume)?);
+    }
+    host.binds = Some(binds);
+    let blocks = keys.blocks("mount").iter().chain(keys.blocks("mounts"));
+    host.mounts = Some(blocks.map(|block| mount(settings, config, block)).collect::<Result<_, _>>()?);
+    Ok(())
+}
+
+fn own(settings: &Settings, config: &TaskConfig) -> Vec<String> {
+    let logs = config.shared_dir.join("logs");
+    let directories = [
+        (&config.shared_dir, "/alloc", ""),
+        (&config.dir.local, "/local", ""),
+        (&config.dir.secrets, "/secrets", ""),
+        // Its output is written for it; what it says itself must not be lost in between.
+        (&logs, "/alloc/logs", "ro"),
+    ];
+    let bind = |(from, to, mode): (&PathBuf, &str, &str)| {
+        let options: Vec<&str> =
+            [mode, settings.selinux_label.as_str()].into_iter().filter(|option| !option.is_empty()).collect();
+        match options.is_empty() {
+            true => format!("{}:{to}", from.display()),
+            false => format!("{}:{to}:{}", from.display(), options.join(",")),
+        }
+    };
+    directories.into_iter().map(bind).collect()
+}
+
+/// `SOURCE:TARGET` or `SOURCE:TARGET:MODE`.
+fn bind(settings: &Settings, config: &TaskConfig, volume: &str) -> Result<String, String> {
+    let parts: Vec<&str> = volume.split(':').collect();
+    let ([source, target] | [source, target, _]) = parts[..] else {
+        return Err(format!("volumes: \"{volume}\" must be \"source:target\" or \"source:target:mode\""));
+    };
+    if source.is_empty() || !target.starts_with('/') {
+        return Err(format!("volumes: \"{volume}\" must have a source and an absolute target"));
+    }
+    // With a driver of volumes the source is a name that is known to that.
+    let source = match config.config.text("volume_driver") {
+        Some(_) => source.to_string(),
+        None => host_path(settings, config, source, "volumes")?,
+    };
+    let mode = parts.get(2).copied().unwrap_or_default();
+    let options: Vec<&str> =
+        [mode, settings.selinux_label.as_str()].into_iter().filter(|option| !option.is_empty()).collect();
+    Ok(match options.is_empty() {
+        true => format!("{source}:{target}"),
+        false => format!("{source}:{target}:{}", options.join(",")),
+    })
+}
+
+/// A path of the host: inside of the allocation, or anywhere where the operator allows that.
+fn host_path(settings: &Settings, config: &TaskConfig, path: &str, key: &str) -> Result<String, String> {
+    let path = normalized(&config.dir.root.join(path));
+    let alloc = config.shared_dir.parent().unwrap_or(&config.shared_dir);
+    if !settings.volumes_enabled && !resolved(&path).starts_with(resolved(alloc)) {
+        return Err(format!(
+            "{key}: {DISABLED}; cannot mount {} from outside of the allocation",
+            path.display()
+        ));
+    }
+    match path.to_str() {
+        Some(path) => Ok(path.to_string()),
+        None => Err(format!("{key}: {} is not text", path.display())),
+    }
+}
+
+/// Without `.` and `..`.
+fn normalized(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(out.pop()),
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Where a path leads, as far as it exists: a task can put links into its directories.
+fn resolved(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let Ok(found) = ancestor.canonicalize() {
+            let rest = path.strip_prefix(ancestor).expect("an ancestor is a prefix");
+            return found.join(rest);
+        }
+        // A link to what does not exist yet leads out all the same.
+        if let Ok(target) = ancestor.read_link() {
+            let parent = ancestor.parent().unwrap_or(Path::new("/"));
+            return normalized(&parent.join(target));
+        }
+    }
+    path.to_path_buf()
+}
+
+fn mount(settings: &Settings, config: &TaskConfig, block: &Values) -> Result<Mount, String> {
+    let kind = block.text("type").unwrap_or("volume");
+    let text = |key: &str| block.text(key).map(str::to_string);
+    let fits = [("bind_options", "bind"), ("volume_options", "volume"), ("tmpfs_options", "tmpfs")];
+    for (options, of) in fits {
+        if block.block(options).is_some() && kind != of {
+            return Err(format!("mount: {options} is for mounts of type \"{of}\", not \"{kind}\""));
+        }
+    }
+    let mut mount = Mount {
+        target: text("target"),
+        source: text("source"),
+        read_only: Some(block.boolean("readonly")),
+        ..Mount::default()
+    };
+    match kind {
+        "bind" => {
+            let source = block.text("source").ok_or("mount: a mount of type \"bind\" needs a source")?;
+            mount.typ = Some(MountType::BIND);
+            mount.source = Some(host_path(settings, config, source, "mount")?);
+            mount.bind_options = block.block("bind_options").map(bind_options).transpose()?;
+        }
+        "volume" => {
+            mount.typ = Some(MountType::VOLUME);
+            mount.volume_options =
+                block.block("volume_options").map(|options| volume_options(settings, options)).transpose()?;
+        }
+        "tmpfs" => {
+            if mount.source.is_some() {
+                return Err("mount: a mount of type \"tmpfs\" has no source".to_string());
+            }
+            mount.typ = Some(MountType::TMPFS);
+            mount.tmpfs_options = block.block("tmpfs_options").map(|options| MountTmpfsOptions {
+                size_bytes: options.number("size"),
+                mode: options.number("mode"),
+                options: None,
+            });
+        }
+        other => {
+            return Err(format!("mount: type must be \"bind\", \"volume\" or \"tmpfs\", not \"{other}\""));
+        }
+    }
+    Ok(mount)
+}
+
+fn bind_options(block: &Values) -> Result<MountBindOptions, String> {
+    let Some(name) = block.text("propagation") else { return Ok(MountBindOptions::default()) };
+    let propagation = name.parse().map_err(|_| format!("mount: propagation \"{name}\" is not known"))?;
+    Ok(MountBindOptions { propagation: Some(propagation), ..MountBindOptions::default() })
+}
+
+fn volume_options(settings: &Settings, block: &Values) -> Result<MountVolumeOptions, String> {
+    let driver = block.block("driver_config");
+    // The driver `local` can be made to mount any directory of the host.
+    if driver.is_some() && !settings.volumes_enabled {
+        return Err(format!("mount: driver_config: {DISABLED}"));
+    }
+    Ok(MountVolumeOptions {
+        no_copy: Some(block.boolean("no_copy")),
+        labels: Some(block.map("labels").into_iter().collect()),
+        driver_config: driver.map(|driver| MountVolumeOptionsDriverConfig {
+            name: driver.text("name").map(str::to_string),
+            options: Some(driver.map("options").into_iter().collect()),
+        }),
+        subpath: None,
+    })
+}

@@ -1,0 +1,229 @@
+//! How a container comes to be: its image, then itself, then it is started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::errors::Error;
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse, EndpointSettings};
+use bollard::query_parameters::{CreateContainerOptions, RemoveContainerOptions, StartContainerOptions};
+use serde::{Deserialize, Serialize};
+
+use super::container::{self, ALLOC_LABEL};
+use super::engine;
+use super::images::{ImageName, ImageUse, Wanted};
+use super::shared::Shared;
+use super::task::{DockerTask, Parts};
+use super::{auth, logs};
+use crate::driver::{DriverEvent, DriverNetwork, Logs, StartError, Started, TaskConfig};
+use executor::spec::LogSpec;
+
+/// How often a request is made that the engine has not decided, and the pause before the second time; each further one
+/// is twice as long.
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// What is stored to find a container again. Fields are only ever added.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct State {
+    pub container_id: String,
+    pub container_name: String,
+    pub image_id: String,
+    /// Where the output is written; None for nowhere.
+    pub logs: Option<StoredLogs>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoredLogs {
+    pub stdout: LogSpec,
+    pub stderr: LogSpec,
+}
+
+impl State {
+    pub fn logs(&self) -> Option<Logs> {
+        let StoredLogs { stdout, stderr } = self.logs.clone()?;
+        Some(Logs { stdout, stderr })
+    }
+}
+
+pub async fn start(shared: &Arc<Shared>, config: TaskConfig) -> Result<Started, StartError> {
+    let client = shared.engine.client().await.map_err(|error| StartError::transient(engine::text(&error)))?;
+    // What is wrong is said before anything is downloaded.
+    container::body(&shared.settings, &config, "").map_err(StartError::Invalid)?;
+    let image = image(shared, &client, &config).await?;
+    let body = container::body(&shared.settings, &config, &image.id).map_err(StartError::Invalid)?;
+    let name = container::name(&config);
+    let mut tracked = shared.track(&name);
+    let attempts = config.config.number("container_exists_attempts").and_then(|n| u32::try_from(n).ok());
+    let attempts = attempts.unwrap_or(shared.settings.container_exists_attempts);
+    let id = create(&client, &name, &config.alloc_id, body, attempts).await?;
+    tracked.add(&id);
+    let logs = config.logs.clone().filter(|_| !shared.settings.disable_log_collection);
+    let ran = run(shared, &client, &id, logs.as_ref()).await;
+    let found = match ran {
+        Ok(found) => found,
+        Err(error) => {
+            remove(&client, &id).await;
+            return Err(error);
+        }
+    };
+    let state = State {
+        container_id: id.clone(),
+        container_name: name,
+        image_id: image.id.clone(),
+        logs: logs.clone().map(|Logs { stdout, stderr }| StoredLogs { stdout, stderr }),
+    };
+    let network = network(&config, &found);
+    let parts = Parts { shared: Arc::clone(shared), id, image: Some(image), tracked, logs };
+    let state = serde_json::to_value(&state).map_err(StartError::fatal)?;
+    Ok(Started { task: Arc::new(DockerTask::attach(parts)), state, network })
+}
+
+async fn image(shared: &Arc<Shared>, client: &Docker, config: &TaskConfig) -> Result<ImageUse, StartError> {
+    let keys = &config.config;
+    let text = keys.text("image").expect("the schema requires an image");
+    let name = ImageName::read(text).map_err(StartError::Invalid)?;
+    let archive = keys.text("load").map(|file| config.dir.local.join(file));
+    let credentials = match &archive {
+        Some(_) => None,
+        None => match auth::find(&name.repository, keys.block("auth"), &shared.settings.auth).await {
+            Ok(found) => found,
+            Err(error) if keys.boolean("auth_soft_fail") => {
+                tracing::warn!(%error, "an image is pulled without credentials");
+                None
+            }
+            Err(error) => {
+                let text = format!("Failed to find docker auth for repo \"{}\": {error}", name.repository);
+                return Err(StartError::fatal(text));
+            }
+        },
+    };
+    let timeout = match keys.number("image_pull_timeout") {
+        Some(nanos) if nanos <= 0 => {
+            return Err(StartError::Invalid("image_pull_timeout must be longer than nothing".to_string()));
+        }
+        Some(_) => keys.duration("image_pull_timeout"),
+        None => shared.settings.image_pull_timeout,
+    };
+    let wanted = Wanted {
+        name,
+        force_pull: keys.boolean("force_pull"),
+        credentials,
+        timeout,
+        activity_timeout: shared.settings.pull_activity_timeout,
+        archive,
+    };
+    let (alloc_id, task) = (&config.alloc_id, &config.task);
+    let say = |message| shared.say(DriverEvent { alloc_id: alloc_id.clone(), task: task.clone(), message });
+    shared.images.obtain(client, wanted, say).await
+}
+
+/// Makes the container; returns its id. One of the same name is of an earlier start whose handle was never stored, or
+/// that could not be removed: it goes.
+async fn create(
+    client: &Docker,
+    name: &str,
+    alloc_id: &str,
+    body: ContainerCreateBody,
+    attempts: u32,
+) -> Result<String, StartError> {
+    let mut pause = FIRST_PAUSE;
+    let (mut tries, mut conflicts) = (0, 0);
+    loop {
+        let options = CreateContainerOptions { name: Some(name.to_string()), ..Default::default() };
+        let error = match client.create_container(Some(options), body.clone()).await {
+            Ok(created) => return Ok(created.id),
+            Err(error) => error,
+        };
+        let failed = || format!("Failed to create container: {}", engine::text(&error));
+        if engine::is_conflict(&error) {
+            conflicts += 1;
+            if conflicts > attempts {
+                return Err(StartError::transient(failed()));
+            }
+            make_room(client, name, alloc_id).await?;
+        } else if engine::is_transient(&error) {
+            tries += 1;
+            if tries >= TRIES {
+                return Err(StartError::transient(failed()));
+            }
+        } else {
+            return Err(StartError::fatal(failed()));
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+/// Removes the container that has our name, if it is of our allocation.
+async fn make_room(client: &Docker, name: &str, alloc_id: &str) -> Result<(), StartError> {
+    let Ok(found) = client.inspect_container(name, None).await else { return Ok(()) };
+    let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
+    if labels.get(ALLOC_LABEL).is_none_or(|label| label != alloc_id) {
+        let text = format!("Failed to create container: somebody else has a container named \"{name}\"");
+        return Err(StartError::transient(text));
+    }
+    tracing::warn!(container = name, "a container is replaced that an earlier start has left");
+    remove(client, name).await;
+    Ok(())
+}
+
+async fn remove(client: &Docker, container: &str) {
+    let options = RemoveContainerOptions { force: true, v: true, ..RemoveContainerOptions::default() };
+    if let Err(error) = client.remove_container(container, Some(options)).await
+        && !engine::is_missing(&error)
+    {
+        tracing::warn!(container, %error, "a container was not removed");
+    }
+}
+
+/// Starts the container, and looks at it.
+async fn run(
+    shared: &Shared,
+    client: &Docker,
+    id: &str,
+    logs: Option<&Logs>,
+) -> Result<ContainerInspectResponse, StartError> {
+    if let Some(logs) = logs {
+        logs::begin(&shared.note(id), logs).map_err(StartError::transient)?;
+    }
+    let mut pause = FIRST_PAUSE;
+    for tried in 1.. {
+        match client.start_container(id, None::<StartContainerOptions>).await {
+            Ok(()) => break,
+            Err(error) if tried < TRIES && engine::is_transient(&error) => {}
+            Err(error) => {
+                let message = format!("Failed to start container {id}: {}", engine::text(&error));
+                return Err(StartError::Failed { message, recoverable: is_recoverable(&error) });
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    let found = client.inspect_container(id, None).await;
+    found.map_err(|error| {
+        StartError::transient(format!("Failed to inspect container: {}", engine::text(&error)))
+    })
+}
+
+/// What is missing in the image will be missing the next time.
+fn is_recoverable(error: &Error) -> bool {
+    let text = engine::text(error);
+    let absent = ["no such file or directory", "executable file not found", "permission denied"];
+    engine::is_transient(error) || !absent.iter().any(|sign| text.contains(sign))
+}
+
+/// Where the container can be reached, if it has an address of its own.
+fn network(config: &TaskConfig, found: &ContainerInspectResponse) -> Option<DriverNetwork> {
+    let networks = found.network_settings.as_ref()?.networks.as_ref()?;
+    let mut names: Vec<&String> = networks.keys().collect();
+    names.sort_unstable();
+    let address = |network: &EndpointSettings| network.ip_address.clone().filter(|ip| !ip.is_empty());
+    let (name, ip) = names.into_iter().find_map(|name| Some((name, address(&networks[name])?)))?;
+    let v6 = networks[name].global_ipv6_address.clone().filter(|ip| !ip.is_empty());
+    let v6 = v6.filter(|_| config.config.boolean("advertise_ipv6_address"));
+    let auto_advertise = v6.is_some() || name != "bridge";
+    Some(DriverNetwork { ip: v6.unwrap_or(ip), port_map: container::port_map(config), auto_advertise })
+}

@@ -11,12 +11,11 @@ use crate::canonical::DEFAULT_STAGGER;
 use crate::diagnostic::nearest;
 
 /// Drivers of this release's nodes.
-const OWN_DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
+const OWN_DRIVERS: [&str; 3] = ["raw_exec", "docker", "mock_driver"];
 
 /// Other drivers that nodes may have: not each of them is a slip of the pen.
-const OTHER_DRIVERS: [&str; 17] = [
+const OTHER_DRIVERS: [&str; 16] = [
     "containerd-driver",
-    "docker",
     "ecs",
     "exec",
     "exec2",
@@ -309,8 +308,10 @@ impl Findings<'_> {
         let what = format!("driver \"{driver}\"");
         if OWN_DRIVERS.contains(&driver) {
             if self.nodes.any() {
-                let why =
-                    format!("none has it enabled: see plugin \"{driver}\" in the agent's configuration");
+                let why = match driver {
+                    "docker" => "none has a container engine that answers".to_string(),
+                    _ => format!("none has it enabled: see plugin \"{driver}\" in the agent's configuration"),
+                };
                 self.find(&what, Effect::NeverPlaced, why);
             }
             return;

@@ -335,7 +335,6 @@ group "web" {
         texts(&job),
         [
             "group \"web\": network mode \"bridge\": never placed on the nodes you have: none has the CNI plugins of a bridge",
-            "group \"web\", task \"t\": driver \"docker\": never placed on the nodes you have: none has it",
             "group \"web\", task \"t\": template: the task would fail: nodes of this release render no templates",
             "group \"web\", task \"t\": resources cores: ignored, the task runs without it",
             "group \"web\", task \"t\": resources memory_max: ignored, the task runs without it",
@@ -571,7 +570,7 @@ fn what_becomes_of_a_job_depends_on_the_nodes_there_are() {
         (Some { driver: "raw_exec", foreign: false }, Some { driver: "docker", foreign: true });
     assert_eq!(seen("raw_exec", "", &own), [""; 0]);
     assert_eq!(seen("docker", "", &docker), [""; 0]);
-    assert_eq!(seen("docker", "", &own), ["NeverPlaced none has it"]);
+    assert_eq!(seen("docker", "", &own), ["NeverPlaced none has a container engine that answers"]);
     assert_eq!(
         seen("raw_exec", "", &docker),
         ["NeverPlaced none has it enabled: see plugin \"raw_exec\" in the agent's configuration"]

@@ -40,7 +40,9 @@ fn container(name: &str, script: &str, more: Value) -> Value {
     json!({"Name": name, "Driver": "docker", "Config": config})
 }
 
-/// Says something twice a second, and what it is asked with.
+/// Tests that share an engine have allocations of their own: containers are named after them.
+///
+/// Says something ten times a second, and what it is asked with.
 const LONG: &str =
     "trap 'echo asked; exit 3' TERM; n=0; while :; do n=$((n+1)); echo line $n; sleep 0.1; done";
 
@@ -69,9 +71,9 @@ async fn a_container_runs_and_its_output_and_exit_code_are_kept() {
                   touch /alloc/logs/x || echo read-only; env; exit 7";
     let mut task = container("t", script, json!({"work_dir": "/tmp"}));
     task["Meta"] = json!({"who": "${node.unique.name}"});
-    servers.assign(alloc(1, "batch", json!([task])));
+    servers.assign(alloc(11, "batch", json!([task])));
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    let update = servers.await_status(&alloc_id(1), "failed");
+    let update = servers.await_status(&alloc_id(11), "failed");
     let events = &update.task_states["t"].events;
     let end = events.iter().find(|event| event.kind == "Terminated").unwrap();
     assert_eq!((end.exit_code, end.signal), (7, 0));
@@ -79,15 +81,15 @@ async fn a_container_runs_and_its_output_and_exit_code_are_kept() {
         end.display_message,
         "Exit Code: 7, Exit Message: \"Docker container exited with non-zero exit code: 7\""
     );
-    let out = log(base.path(), 1, "t.stdout.0");
+    let out = log(base.path(), 11, "t.stdout.0");
     assert!(out.starts_with("out t /alloc /local /secrets alpha\n/tmp\nread-only\n"), "{out}");
     assert!(!out.contains("CARGO"), "the agent's environment stays with it: {out}");
-    assert!(log(base.path(), 1, "t.stderr.0").starts_with("err\n"));
-    let dir = base.path().join("alloc").join(alloc_id(1));
+    assert!(log(base.path(), 11, "t.stderr.0").starts_with("err\n"));
+    let dir = base.path().join("alloc").join(alloc_id(11));
     assert_eq!(std::fs::read_to_string(dir.join("alloc/data/kept")).unwrap(), "kept\n");
     assert_eq!(std::fs::read_to_string(dir.join("t/local/own")).unwrap(), "own\n");
     assert!(dir.join("t/secrets/s").exists());
-    assert!(engine.containers(&alloc_id(1)).is_empty(), "containers leave nothing behind");
+    assert!(engine.containers(&alloc_id(11)).is_empty(), "containers leave nothing behind");
     assert_eq!(std::fs::read_dir(base.path().join("client/docker")).unwrap().count(), 0);
     agent.shutdown().await;
 }
@@ -111,7 +113,7 @@ async fn what_a_task_asks_for_reaches_its_container() {
             "logging": {"type": "json-file", "config": {"max-size": "1m"}}
         }),
     );
-    let mut alloc = alloc(1, "service", json!([task]));
+    let mut alloc = alloc(21, "service", json!([task]));
     alloc.allocated_resources = serde_json::from_value(json!({
         "Tasks": {"t": {"Cpu": {"CpuShares": 500}, "Memory": {"MemoryMB": 32, "MemoryMaxMB": 48}}},
         "Shared": {"Ports": [{"Label": "http", "Value": 20100, "To": 80, "HostIP": "127.0.0.1"}]}
@@ -121,8 +123,8 @@ async fn what_a_task_asks_for_reaches_its_container() {
     servers.assign(alloc);
     let plugin = json!({"endpoint": engine.endpoint(), "extra_labels": ["task_*"]});
     let agent = start(with_plugin(base.path(), plugin), &servers).await;
-    servers.await_status(&alloc_id(1), "running");
-    let has = |text: &str| log(base.path(), 1, "t.stdout.0").contains(text).then_some(());
+    servers.await_status(&alloc_id(21), "running");
+    let has = |text: &str| log(base.path(), 21, "t.stdout.0").contains(text).then_some(());
     eventually("devices", || has("nothing"));
     for text in [
         "inside\n",
@@ -137,7 +139,7 @@ async fn what_a_task_asks_for_reaches_its_container() {
     ] {
         eventually(text, || has(text));
     }
-    let found = engine.inspect(&container_id(&engine, 1).unwrap());
+    let found = engine.inspect(&container_id(&engine, 21).unwrap());
     let host = found.host_config.unwrap();
     let mib = 1024 * 1024;
     assert_eq!((host.memory, host.memory_reservation), (Some(48 * mib), Some(32 * mib)));
@@ -146,13 +148,13 @@ async fn what_a_task_asks_for_reaches_its_container() {
     assert_eq!(binding[0].host_port.as_deref(), Some("20100"));
     let labels = found.config.unwrap().labels.unwrap();
     assert_eq!((labels["a"].as_str(), labels["com.hashicorp.nomad.task_name"].as_str()), ("b", "t"));
-    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.running("t").unwrap();
+    let task = agent.local().allocs.get(&alloc_id(21)).unwrap().tasks.running("t").unwrap();
     let status = task.inspect().await;
     assert!(status.outcome.is_none() && status.attributes["status"] == "running");
     let usage = task.stats(Duration::from_secs(60)).next().await.unwrap();
     assert!(usage.processes >= 1 && usage.resident_bytes > 0, "{usage:?}");
-    servers.stop(&alloc_id(1));
-    servers.await_status(&alloc_id(1), "complete");
+    servers.stop(&alloc_id(21));
+    servers.await_status(&alloc_id(21), "complete");
     agent.shutdown().await;
 }
 
@@ -168,10 +170,10 @@ async fn tasks_end_by_their_signal_or_are_killed_after_their_timeout() {
     tasks[2]["KillSignal"] = json!("SIGUSR1");
     tasks[2]["KillTimeout"] = json!("300ms");
     for (n, task) in tasks.iter().enumerate() {
-        servers.assign(alloc(n as u8, "service", json!([task])));
+        servers.assign(alloc(30 + n as u8, "service", json!([task])));
     }
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    for (n, code) in [(0, 3), (1, 3), (2, 137)] {
+    for (n, code) in [(30, 3), (31, 3), (32, 137)] {
         eventually("output", || log(base.path(), n, "t.stdout.0").starts_with("line 1\n").then_some(()));
         servers.await_status(&alloc_id(n), "running");
         servers.stop(&alloc_id(n));
@@ -192,13 +194,13 @@ async fn tasks_end_by_their_signal_or_are_killed_after_their_timeout() {
 async fn a_task_that_uses_up_its_memory_is_reported_so() {
     let Some(engine) = engine::shared("a_task_that_uses_up_its_memory") else { return };
     let (base, servers) = (Base::new(), FakeServers::new());
-    let mut alloc = alloc(1, "batch", json!([container("t", "a=x; while :; do a=$a$a; done", json!({}))]));
+    let mut alloc = alloc(41, "batch", json!([container("t", "a=x; while :; do a=$a$a; done", json!({}))]));
     alloc.allocated_resources =
         serde_json::from_value(json!({"Tasks": {"t": {"Cpu": {}, "Memory": {"MemoryMB": 8}}}, "Shared": {}}))
             .unwrap();
     servers.assign(alloc);
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    let update = servers.await_status(&alloc_id(1), "failed");
+    let update = servers.await_status(&alloc_id(41), "failed");
     let end = update.task_states["t"].events.iter().find(|event| event.kind == "Terminated").unwrap();
     assert_eq!(
         (end.exit_code, end.details.get("oom_killed").map(String::as_str)),
@@ -224,14 +226,14 @@ async fn mistakes_and_what_is_missing_are_named() {
         (json!({"image": "127.0.0.1:1/none:1"}), "Failed to pull `127.0.0.1:1/none:1`: "),
     ];
     for (n, (more, _)) in cases.iter().enumerate() {
-        servers.assign(alloc(n as u8, "batch", json!([container("t", "true", more.clone())])));
+        servers.assign(alloc(50 + n as u8, "batch", json!([container("t", "true", more.clone())])));
     }
     let agent = start(with_engine(base.path(), &engine), &servers).await;
     for (n, (_, text)) in cases.iter().enumerate() {
-        let update = servers.await_status(&alloc_id(n as u8), "failed");
+        let update = servers.await_status(&alloc_id(50 + n as u8), "failed");
         let events = &update.task_states["t"].events;
         assert!(events.iter().any(|event| event.display_message.contains(text)), "{text}: {events:?}");
-        assert!(engine.containers(&alloc_id(n as u8)).is_empty());
+        assert!(engine.containers(&alloc_id(50 + n as u8)).is_empty());
     }
     agent.shutdown().await;
 }
@@ -240,10 +242,10 @@ async fn mistakes_and_what_is_missing_are_named() {
 async fn commands_run_inside_the_container() {
     let Some(engine) = engine::shared("commands_run_inside") else { return };
     let (base, servers) = (Base::new(), FakeServers::new());
-    servers.assign(alloc(1, "service", json!([container("t", LONG, json!({}))])));
+    servers.assign(alloc(61, "service", json!([container("t", LONG, json!({}))])));
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    servers.await_status(&alloc_id(1), "running");
-    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.running("t").unwrap();
+    servers.await_status(&alloc_id(61), "running");
+    let task = agent.local().allocs.get(&alloc_id(61)).unwrap().tasks.running("t").unwrap();
     let command = |script: &str| ["/bin/sh", "-c", script].map(String::from).to_vec();
     let output =
         run_once(&*task, command("echo $NOMAD_TASK_NAME; echo err >&2; exit 3"), Duration::from_secs(20));
@@ -260,21 +262,23 @@ async fn commands_run_inside_the_container() {
     assert_eq!((text.as_str(), exec.exit.await.unwrap().code), ("hello\nend\n", 0));
 
     // A terminal, its size, and the end of its input.
-    let script = "trap 'stty size' WINCH; echo up; while read line; do echo got $line; done; exit 4";
+    let script = "trap 'stty size' WINCH; echo up; while :; do sleep 0.05; done";
     let mut exec = task.exec(ExecConfig { command: command(script), tty: true }).await.unwrap();
     assert!(exec.stderr.is_none());
     let mut seen = String::new();
     until(&mut exec.stdout, &mut seen, "up").await;
     exec.terminal.as_ref().unwrap().resize(api::TtySize { height: 33, width: 77 }).unwrap();
     until(&mut exec.stdout, &mut seen, "33 77").await;
+    drop(exec);
+    let mut exec = task.exec(ExecConfig { command: command("cat; exit 4"), tty: true }).await.unwrap();
     exec.stdin.write(b"word\r").await.unwrap();
-    until(&mut exec.stdout, &mut seen, "got word").await;
+    until(&mut exec.stdout, &mut String::new(), "word\r\nword").await;
     exec.stdin.end().await.unwrap();
     assert_eq!(exec.exit.await.unwrap().code, 4);
 
     // One that nobody waits for any more is ended with what it has started.
     let count = || {
-        let found = engine.inspect(&container_id(&engine, 1).unwrap());
+        let found = engine.inspect(&container_id(&engine, 61).unwrap());
         let pid = found.state.unwrap().pid.unwrap();
         let namespace = std::fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
         let pids = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
@@ -301,8 +305,8 @@ async fn commands_run_inside_the_container() {
         Err(_) => 127,
     };
     assert!([126, 127].contains(&code), "{code}");
-    servers.stop(&alloc_id(1));
-    servers.await_status(&alloc_id(1), "complete");
+    servers.stop(&alloc_id(61));
+    servers.await_status(&alloc_id(61), "complete");
     agent.shutdown().await;
 }
 
@@ -322,23 +326,23 @@ async fn until(output: &mut node::driver::exec::Output, seen: &mut String, text:
 async fn a_container_outlives_its_agent_and_no_line_is_lost_or_repeated() {
     let Some(engine) = engine::shared("a_container_outlives_its_agent") else { return };
     let (base, servers) = (Base::new(), FakeServers::new());
-    servers.assign(alloc(1, "service", json!([container("t", LONG, json!({}))])));
+    servers.assign(alloc(71, "service", json!([container("t", LONG, json!({}))])));
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    eventually("output", || (lines(base.path(), 1) >= 5).then_some(()));
-    servers.await_status(&alloc_id(1), "running");
-    let before = container_id(&engine, 1).unwrap();
+    eventually("output", || (lines(base.path(), 71) >= 5).then_some(()));
+    servers.await_status(&alloc_id(71), "running");
+    let before = container_id(&engine, 71).unwrap();
     agent.shutdown().await;
-    let written = lines(base.path(), 1);
+    let written = lines(base.path(), 71);
 
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.state("t").unwrap();
+    let task = agent.local().allocs.get(&alloc_id(71)).unwrap().tasks.state("t").unwrap();
     assert_eq!((task.state.as_str(), task.restarts), ("running", 0));
-    eventually("more output", || (lines(base.path(), 1) > written + 5).then_some(()));
-    let ids: Vec<_> = engine.containers(&alloc_id(1)).into_iter().map(|found| found.id.unwrap()).collect();
+    eventually("more output", || (lines(base.path(), 71) > written + 5).then_some(()));
+    let ids: Vec<_> = engine.containers(&alloc_id(71)).into_iter().map(|found| found.id.unwrap()).collect();
     assert_eq!(ids, [before], "the same one, and no other");
-    servers.stop(&alloc_id(1));
-    servers.await_status(&alloc_id(1), "complete");
-    let log = log(base.path(), 1, "t.stdout.0");
+    servers.stop(&alloc_id(71));
+    servers.await_status(&alloc_id(71), "complete");
+    let log = log(base.path(), 71, "t.stdout.0");
     assert_whole(&log);
     assert!(log.ends_with("asked\n"), "{log}");
     agent.shutdown().await;
@@ -349,29 +353,29 @@ async fn a_container_that_ended_without_an_agent_is_reported_and_an_unknown_one_
     let Some(engine) = engine::shared("a_container_that_ended_without_an_agent") else { return };
     let (base, servers) = (Base::new(), FakeServers::new());
     let short = "echo line 1; sleep 0.7; echo line 2; exit 5";
-    servers.assign(alloc(1, "batch", json!([container("t", short, json!({}))])));
-    servers.assign(alloc(2, "service", json!([container("t", LONG, json!({}))])));
+    servers.assign(alloc(81, "batch", json!([container("t", short, json!({}))])));
+    servers.assign(alloc(82, "service", json!([container("t", LONG, json!({}))])));
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    servers.await_status(&alloc_id(1), "running");
-    servers.await_status(&alloc_id(2), "running");
+    servers.await_status(&alloc_id(81), "running");
+    servers.await_status(&alloc_id(82), "running");
     agent.shutdown().await;
     eventually("the end of the container", || {
-        let found = engine.inspect(&container_id(&engine, 1)?);
+        let found = engine.inspect(&container_id(&engine, 81)?);
         (found.state?.running == Some(false)).then_some(())
     });
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    let task = servers.await_task(&alloc_id(1), "t", |task| task.state == DEAD);
+    let task = servers.await_task(&alloc_id(81), "t", |task| task.state == DEAD);
     let end = task.events.iter().find(|event| event.kind == "Terminated").unwrap();
     assert_eq!(end.exit_code, 5);
-    assert_eq!(log(base.path(), 1, "t.stdout.0"), "line 1\nline 2\n");
-    assert!(engine.containers(&alloc_id(1)).is_empty());
+    assert_eq!(log(base.path(), 81, "t.stdout.0"), "line 1\nline 2\n");
+    assert!(engine.containers(&alloc_id(81)).is_empty());
 
     // An agent that knows of no task has one that it must have started.
     agent.shutdown().await;
     std::fs::remove_dir_all(base.path().join("client/state.db")).unwrap();
-    assert_eq!(engine.containers(&alloc_id(2)).len(), 1);
+    assert_eq!(engine.containers(&alloc_id(82)).len(), 1);
     let agent = start(with_engine(base.path(), &engine), &FakeServers::new()).await;
-    assert!(engine.containers(&alloc_id(2)).is_empty());
+    assert!(engine.containers(&alloc_id(82)).is_empty());
     agent.shutdown().await;
 }
 
@@ -384,10 +388,10 @@ async fn victim() {
     let Ok(victim) = std::env::var(VICTIM) else { return };
     let (base, endpoint) = victim.split_once(' ').unwrap();
     let servers = FakeServers::new();
-    servers.assign(alloc(1, "service", json!([container("t", LONG, json!({}))])));
+    servers.assign(alloc(201, "service", json!([container("t", LONG, json!({}))])));
     let _agent = start(with_plugin(Path::new(base), json!({"endpoint": endpoint})), &servers).await;
-    servers.await_status(&alloc_id(1), "running");
-    eventually("output", || (lines(Path::new(base), 1) >= 3).then_some(()));
+    servers.await_status(&alloc_id(201), "running");
+    eventually("output", || (lines(Path::new(base), 201) >= 3).then_some(()));
     std::fs::write(Path::new(base).join("running"), "").unwrap();
     std::future::pending::<()>().await;
 }
@@ -405,20 +409,20 @@ async fn containers_survive_a_kill_of_the_agent() {
     eventually("a running task", || base.path().join("running").exists().then_some(()));
     victim.kill().unwrap();
     victim.wait().unwrap();
-    let before = container_id(&engine, 1).unwrap();
+    let before = container_id(&engine, 201).unwrap();
     let servers = FakeServers::new();
-    servers.assign(alloc(1, "service", json!([container("t", LONG, json!({}))])));
-    let written = lines(base.path(), 1);
+    servers.assign(alloc(201, "service", json!([container("t", LONG, json!({}))])));
+    let written = lines(base.path(), 201);
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.state("t").unwrap();
+    let task = agent.local().allocs.get(&alloc_id(201)).unwrap().tasks.state("t").unwrap();
     let starts = kinds(&task).iter().filter(|kind| **kind == "Started").count();
     assert_eq!((task.state.as_str(), starts, task.restarts), ("running", 1, 0));
-    eventually("more output", || (lines(base.path(), 1) > written + 3).then_some(()));
-    let ids: Vec<_> = engine.containers(&alloc_id(1)).into_iter().map(|found| found.id.unwrap()).collect();
+    eventually("more output", || (lines(base.path(), 201) > written + 3).then_some(()));
+    let ids: Vec<_> = engine.containers(&alloc_id(201)).into_iter().map(|found| found.id.unwrap()).collect();
     assert_eq!(ids, [before]);
-    servers.stop(&alloc_id(1));
-    servers.await_status(&alloc_id(1), "complete");
-    assert_whole(&log(base.path(), 1, "t.stdout.0"));
+    servers.stop(&alloc_id(201));
+    servers.await_status(&alloc_id(201), "complete");
+    assert_whole(&log(base.path(), 201, "t.stdout.0"));
     agent.shutdown().await;
 }
 
@@ -431,7 +435,7 @@ fn health(agent: &node::Agent) -> (bool, bool) {
 async fn a_task_outlives_an_engine_that_is_killed_if_the_engine_spares_it() {
     let Some(engine) = engine::own("a_task_outlives_an_engine", true) else { return };
     let (base, servers) = (Base::new(), FakeServers::new());
-    servers.assign(alloc(1, "service", json!([container("t", LONG, json!({}))])));
+    servers.assign(alloc(91, "service", json!([container("t", LONG, json!({}))])));
     let agent = start(with_engine(base.path(), &engine), &servers).await;
     assert_eq!(health(&agent), (true, true));
     let attributes = agent.local().context.node().attributes.0.clone();
@@ -440,9 +444,9 @@ async fn a_task_outlives_an_engine_that_is_killed_if_the_engine_spares_it() {
         ("1", "linux")
     );
     assert!(attributes.contains_key("driver.docker.version"));
-    servers.await_status(&alloc_id(1), "running");
-    eventually("output", || (lines(base.path(), 1) >= 3).then_some(()));
-    let before = container_id(&engine, 1).unwrap();
+    servers.await_status(&alloc_id(91), "running");
+    eventually("output", || (lines(base.path(), 91) >= 3).then_some(()));
+    let before = container_id(&engine, 91).unwrap();
 
     engine.kill();
     eventually("an unhealthy driver", || (health(&agent) == (true, false)).then_some(()));
@@ -450,17 +454,17 @@ async fn a_task_outlives_an_engine_that_is_killed_if_the_engine_spares_it() {
     agent.shutdown().await;
     let agent = start(with_engine(base.path(), &engine), &servers).await;
     assert_eq!(health(&agent), (false, false), "never seen by this one");
-    let state = || agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.state("t").unwrap();
+    let state = || agent.local().allocs.get(&alloc_id(91)).unwrap().tasks.state("t").unwrap();
     assert_eq!((state().state.as_str(), state().restarts), ("running", 0));
     engine.await_start();
     eventually("a healthy driver", || (health(&agent) == (true, true)).then_some(()));
-    let written = lines(base.path(), 1);
-    eventually("more output", || (lines(base.path(), 1) > written + 3).then_some(()));
+    let written = lines(base.path(), 91);
+    eventually("more output", || (lines(base.path(), 91) > written + 3).then_some(()));
     assert_eq!((state().state.as_str(), state().restarts), ("running", 0));
-    assert_eq!(container_id(&engine, 1).unwrap(), before);
-    servers.stop(&alloc_id(1));
-    servers.await_status(&alloc_id(1), "complete");
-    assert_whole(&log(base.path(), 1, "t.stdout.0"));
+    assert_eq!(container_id(&engine, 91).unwrap(), before);
+    servers.stop(&alloc_id(91));
+    servers.await_status(&alloc_id(91), "complete");
+    assert_whole(&log(base.path(), 91, "t.stdout.0"));
     agent.shutdown().await;
 }
 
@@ -472,22 +476,22 @@ async fn a_task_that_its_engine_ends_is_started_again_when_the_engine_says_so() 
         "Tasks": [container("t", LONG, json!({}))],
         "RestartPolicy": {"Attempts": 1, "Mode": "fail", "Interval": "1m", "Delay": "10ms"}
     });
-    servers.assign(group_alloc(1, "service", group));
+    servers.assign(group_alloc(101, "service", group));
     let agent = start(with_engine(base.path(), &engine), &servers).await;
-    servers.await_status(&alloc_id(1), "running");
-    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.running("t").unwrap();
-    eventually("output", || (lines(base.path(), 1) >= 3).then_some(()));
+    servers.await_status(&alloc_id(101), "running");
+    let task = agent.local().allocs.get(&alloc_id(101)).unwrap().tasks.running("t").unwrap();
+    eventually("output", || (lines(base.path(), 101) >= 3).then_some(()));
     engine.kill();
     eventually("an unhealthy driver", || (health(&agent) == (true, false)).then_some(()));
     assert!(task.inspect().await.outcome.is_none(), "the engine has said nothing");
     engine.await_start();
     // Without live-restore it ends what runs when it comes back, in the way in which it stops containers.
-    let state = servers.await_task(&alloc_id(1), "t", |task| task.restarts == 1 && task.state == "running");
+    let state = servers.await_task(&alloc_id(101), "t", |task| task.restarts == 1 && task.state == "running");
     let end = state.events.iter().find(|event| event.kind == "Terminated").unwrap();
     assert_eq!(end.exit_code, 3);
     assert!(matches!(task.inspect().await.outcome, Some(Outcome::Exited(_))));
-    assert_eq!(engine.containers(&alloc_id(1)).len(), 1);
-    servers.stop(&alloc_id(1));
-    servers.await_status(&alloc_id(1), "complete");
+    assert_eq!(engine.containers(&alloc_id(101)).len(), 1);
+    servers.stop(&alloc_id(101));
+    servers.await_status(&alloc_id(101), "complete");
     agent.shutdown().await;
 }

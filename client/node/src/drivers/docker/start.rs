@@ -9,7 +9,7 @@ use bollard::models::{ContainerCreateBody, ContainerInspectResponse, EndpointSet
 use bollard::query_parameters::{CreateContainerOptions, RemoveContainerOptions, StartContainerOptions};
 use serde::{Deserialize, Serialize};
 
-use super::container::{self, ALLOC_LABEL};
+use super::container::{self, NODE_LABEL};
 use super::engine;
 use super::images::{ImageName, ImageUse, Wanted};
 use super::shared::Shared;
@@ -58,7 +58,7 @@ pub async fn start(shared: &Arc<Shared>, config: TaskConfig) -> Result<Started, 
     let mut tracked = shared.track(&name);
     let attempts = config.config.number("container_exists_attempts").and_then(|n| u32::try_from(n).ok());
     let attempts = attempts.unwrap_or(shared.settings.container_exists_attempts);
-    let id = create(&client, &name, &config.alloc_id, body, attempts).await?;
+    let id = create(&client, &name, &shared.node_id, body, attempts).await?;
     tracked.add(&id);
     let logs = config.logs.clone().filter(|_| !shared.settings.disable_log_collection);
     let ran = run(shared, &client, &id, logs.as_ref()).await;
@@ -125,7 +125,7 @@ async fn image(shared: &Arc<Shared>, client: &Docker, config: &TaskConfig) -> Re
 async fn create(
     client: &Docker,
     name: &str,
-    alloc_id: &str,
+    node_id: &str,
     body: ContainerCreateBody,
     attempts: u32,
 ) -> Result<String, StartError> {
@@ -143,7 +143,7 @@ async fn create(
             if conflicts > attempts {
                 return Err(StartError::transient(failed()));
             }
-            make_room(client, name, alloc_id).await?;
+            make_room(client, name, node_id).await?;
         } else if engine::is_transient(&error) {
             tries += 1;
             if tries >= TRIES {
@@ -157,11 +157,11 @@ async fn create(
     }
 }
 
-/// Removes the container that has our name, if it is of our allocation.
-async fn make_room(client: &Docker, name: &str, alloc_id: &str) -> Result<(), StartError> {
+/// Removes the container that has our name, if it is of this node.
+async fn make_room(client: &Docker, name: &str, node_id: &str) -> Result<(), StartError> {
     let Ok(found) = client.inspect_container(name, None).await else { return Ok(()) };
     let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
-    if labels.get(ALLOC_LABEL).is_none_or(|label| label != alloc_id) {
+    if labels.get(NODE_LABEL).is_none_or(|label| label != node_id) {
         let text = format!("Failed to create container: somebody else has a container named \"{name}\"");
         return Err(StartError::transient(text));
     }

@@ -21,7 +21,7 @@ fn with_engine(base: &Path, engine: &TestEngine) -> NodeSettings {
     with_plugin(base, json!({"endpoint": engine.endpoint()}))
 }
 
-fn with_plugin(base: &Path, plugin: Value) -> NodeSettings {
+pub fn with_plugin(base: &Path, plugin: Value) -> NodeSettings {
     let mut settings = settings(base);
     let plugin: BTreeMap<String, Value> = plugin.as_object().unwrap().clone().into_iter().collect();
     settings.plugins.insert("docker".to_string(), plugin);
@@ -31,7 +31,7 @@ fn with_plugin(base: &Path, plugin: Value) -> NodeSettings {
 }
 
 /// A task that runs a shell script in a container.
-fn container(name: &str, script: &str, more: Value) -> Value {
+pub fn container(name: &str, script: &str, more: Value) -> Value {
     let mut config =
         json!({"image": IMAGE, "network_mode": "none", "command": "/bin/sh", "args": ["-c", script]});
     for (key, value) in more.as_object().unwrap() {

@@ -2,6 +2,7 @@
 
 mod allocs;
 mod docker;
+mod docker_images;
 mod drivers;
 mod exec;
 mod full_disk;

@@ -97,7 +97,11 @@ impl Follower {
             }
         };
         loop {
-            let finished = self.once(&mut stdout, &mut stderr).await;
+            let finished = self.once(&mut stdout, &mut stderr, true).await;
+            if finished {
+                // An engine may stop to follow a moment before the last line.
+                self.once(&mut stdout, &mut stderr, false).await;
+            }
             self.write_note(&mut stdout, &mut stderr);
             if finished {
                 return;
@@ -107,10 +111,10 @@ impl Follower {
     }
 
     /// Takes what the engine has, until it has no more; true when it will not have any more either.
-    async fn once(&self, stdout: &mut Stream, stderr: &mut Stream) -> bool {
+    async fn once(&self, stdout: &mut Stream, stderr: &mut Stream, follow: bool) -> bool {
         let Ok(client) = self.engine.client().await else { return false };
         let options = LogsOptions {
-            follow: true,
+            follow,
             stdout: true,
             stderr: true,
             timestamps: true,

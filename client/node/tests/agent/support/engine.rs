@@ -212,8 +212,13 @@ impl TestEngine {
         })
     }
 
+    /// What is in the image that every engine of the tests has.
+    pub fn busybox(&self) -> PathBuf {
+        self.directory.join("root")
+    }
+
     fn import_busybox(&self) {
-        let root = self.directory.join("root");
+        let root = self.busybox();
         std::fs::create_dir_all(root.join("bin")).unwrap();
         std::fs::create_dir_all(root.join("tmp")).unwrap();
         let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists());

@@ -2,6 +2,7 @@
 
 pub mod engine;
 pub mod listening;
+pub mod registry;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

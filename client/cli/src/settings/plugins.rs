@@ -207,6 +207,33 @@ mod tests {
     }
 
     #[test]
+    fn blocks_within_a_block_are_read() {
+        let read_one = |config: &str| -> Result<PluginConfigs, String> {
+            let text = format!("plugin \"docker\" {{\n config {{\n{config}\n }}\n}}\n");
+            let source = jobspec::Source::new("a.hcl".to_string(), text);
+            let (mut plugins, mut refused) = (PluginConfigs::new(), Refused::default());
+            let mut top = Section::parse(&source).map_err(|wrong| wrong.to_string())?;
+            for section in top.sections("plugin").map_err(|wrong| wrong.to_string())? {
+                read(&mut plugins, section, &mut refused).map_err(|wrong| wrong.to_string())?;
+            }
+            if let Some(wrong) = refused.finish().first() {
+                return Err(wrong.to_string());
+            }
+            let block = plugins["docker"].clone();
+            let schema = builtin("docker").unwrap().plugin_schema;
+            node::driver::Values::read("docker", schema, block).map(|_| plugins)
+        };
+        let config = "gc {\n image_delay = \"1m\"\n dangling_containers {\n enabled = false\n }\n }\n\
+                      logging {\n type = \"json-file\"\n config {\n max-size = \"1m\"\n }\n }\n\
+                      nvidia_runtime = \"nvidia\"\n infra_image = \"\"\n auth {}\n extra_labels = [\"*\"]";
+        read_one(config).unwrap();
+        let wrong = read_one("gc {\n imge = true\n }").unwrap_err();
+        assert!(wrong.contains("\"imge\""), "{wrong}");
+        let wrong = read_one("tls {\n ca = \"x\"\n }").unwrap_err();
+        assert!(wrong.contains("\"tls\": not supported yet"), "{wrong}");
+    }
+
+    #[test]
     fn a_development_agent_has_both_drivers() {
         let plugins = of_dev();
         assert!(plugins["raw_exec"]["enabled"] == true && plugins["mock_driver"]["enabled"] == true);

@@ -9,6 +9,7 @@ mod canaries;
 mod cluster;
 mod crash;
 mod damaged_log;
+mod docker;
 mod drains;
 mod exec;
 mod getting_started;

@@ -180,8 +180,8 @@ fn errors_show_their_position() {
         ("limits { https_handshake_timeout = \"x\" }", "\"https_handshake_timeout\": expected a duration"),
         ("plugin \"podman\" {}", "the driver \"podman\" is not part of this build yet"),
         (
-            "plugin \"docker\" {\n  config {\n    allow_privileged = true\n  }\n}",
-            "a.hcl:3:24: \"allow_privileged\": not supported yet",
+            "plugin \"docker\" {\n  config {\n    infra_image = \"x\"\n  }\n}",
+            "a.hcl:3:19: \"infra_image\": not supported yet",
         ),
         ("plugin \"docker\" { config { misspelt = 1 } }", "unexpected key \"misspelt\""),
         ("http_api_response_headers { \"a b\" = \"c\" }", "\"a b\" is not a header of HTTP"),

@@ -1,5 +1,8 @@
 //! Agents as processes of their own, and the commands users run against them.
 
+#[path = "../../../../node/tests/agent/support/engine.rs"]
+#[expect(dead_code, reason = "the node's own tests use all of it")]
+pub mod engine;
 pub mod fake_node;
 pub mod http;
 
@@ -157,6 +160,14 @@ impl AgentConfig {
     pub fn server_and_client(directory: &Path, name: &str) -> AgentConfig {
         let data = data_dir(directory, name);
         AgentConfig::new(directory, name, &format!("{data}{SERVER}{}", client("")))
+    }
+
+    /// The same agent with more in its configuration file.
+    pub fn with(self, block: &str) -> AgentConfig {
+        let path = self.home.join("agent.hcl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, text + block).unwrap();
+        self
     }
 
     pub fn server(directory: &Path, name: &str) -> AgentConfig {

@@ -115,7 +115,7 @@ fn remove(directory: &Path) {
     while !with_it().is_empty() && Instant::now() < deadline {
         for pid in with_it() {
             for process in executor::process::descendants(pid).iter().map(|child| child.pid).chain([pid]) {
-                executor::process::signal(process, nix::sys::signal::Signal::SIGKILL).ok();
+                Pid::from_raw(process).and_then(|process| kill_process(process, Signal::KILL).ok());
             }
         }
         std::thread::sleep(Duration::from_millis(20));

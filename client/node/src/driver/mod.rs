@@ -189,7 +189,21 @@ pub struct TaskConfig {
     pub cores: Vec<u16>,
     /// The ports that its group has on the node.
     pub ports: Vec<PortMapping>,
+    /// Volumes of the host; only drivers whose tasks have files of their own get some.
+    pub mounts: Vec<TaskMount>,
     pub names: TaskNames,
+}
+
+/// A directory of the host that a task sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskMount {
+    pub host_path: PathBuf,
+    pub task_path: String,
+    pub read_only: bool,
+    /// As the kernel calls it: `rprivate`, `rslave` or `rshared`.
+    pub propagation: &'static str,
+    /// Empty for none.
+    pub selinux_label: String,
 }
 
 /// What a task belongs to, for labels and messages.

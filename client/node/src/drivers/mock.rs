@@ -351,6 +351,7 @@ mod tests {
             limits: Limits::default(),
             cores: Vec::new(),
             ports: Vec::new(),
+            mounts: Vec::new(),
             names: Default::default(),
         };
         Mock.start(config).await

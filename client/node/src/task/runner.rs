@@ -245,6 +245,7 @@ impl TaskRunner {
             limits: limits(&start.alloc, &node, &self.task.name),
             cores: cores(&start.alloc, &self.task.name),
             ports: group_ports(&start.alloc),
+            mounts: start.mounts,
             names: names(&start.alloc, &node, parts.job),
             env: environment.variables,
             dir: start.dir,

@@ -495,3 +495,27 @@ async fn a_task_that_its_engine_ends_is_started_again_when_the_engine_says_so() 
     servers.await_status(&alloc_id(101), "complete");
     agent.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_of_the_host_is_mounted() {
+    let Some(engine) = engine::shared("a_volume_of_the_host_is_mounted") else { return };
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let data = base.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("file"), "from the host\n").unwrap();
+    let mut settings = with_engine(base.path(), &engine);
+    let volume = node::settings::HostVolume { path: data.clone(), read_only: false };
+    settings.host_volumes.insert("disk".to_string(), volume);
+    let mut task =
+        container("t", "cat /data/file; echo back > /data/back; touch /fixed/x || echo fixed", json!({}));
+    task["VolumeMounts"] = json!([
+        {"Volume": "v", "Destination": "/data"}, {"Volume": "v", "Destination": "/fixed", "ReadOnly": true}
+    ]);
+    let volumes = json!({"v": {"Name": "v", "Type": "host", "Source": "disk"}});
+    servers.assign(group_alloc(180, "batch", json!({"Tasks": [task], "Volumes": volumes})));
+    let agent = start(settings, &servers).await;
+    servers.await_status(&alloc_id(180), "complete");
+    assert_eq!(log(base.path(), 180, "t.stdout.0"), "from the host\nfixed\n");
+    assert_eq!(std::fs::read_to_string(data.join("back")).unwrap(), "back\n");
+    agent.shutdown().await;
+}

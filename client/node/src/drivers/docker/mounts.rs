@@ -8,7 +8,7 @@ use bollard::models::{
 };
 
 use super::settings::Settings;
-use crate::driver::{TaskConfig, Values};
+use crate::driver::{TaskConfig, TaskMount, Values};
 
 const DISABLED: &str = "volumes are not enabled on this node";
 
@@ -22,6 +22,7 @@ pub fn add(settings: &Settings, config: &TaskConfig, host: &mut HostConfig) -> R
         return Err(format!("volume_driver: {DISABLED}"));
     }
     let mut binds = own(settings, config);
+    binds.extend(config.mounts.iter().map(volume));
     for volume in keys.texts("volumes") {
         binds.push(bind(settings, config, volume)?);
     }
@@ -49,6 +50,14 @@ fn own(settings: &Settings, config: &TaskConfig) -> Vec<String> {
         }
     };
     directories.into_iter().map(bind).collect()
+}
+
+/// A volume of the group. It is the operator's, who has given it to this node: it needs no further permission.
+fn volume(mount: &TaskMount) -> String {
+    let mode = if mount.read_only { "ro" } else { "rw" };
+    let options = [mode, mount.propagation, &mount.selinux_label];
+    let options: Vec<&str> = options.into_iter().filter(|option| !option.is_empty()).collect();
+    format!("{}:{}:{}", mount.host_path.display(), mount.task_path, options.join(","))
 }
 
 /// `SOURCE:TARGET` or `SOURCE:TARGET:MODE`.

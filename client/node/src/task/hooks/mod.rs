@@ -10,6 +10,7 @@ mod logs;
 mod shutdown_delay;
 mod task_dir;
 mod validate;
+mod volumes;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::parts::TaskParts;
 use super::requests::{Kill, TaskRequest};
 use super::states::TaskStates;
 use crate::context::Context;
-use crate::driver::Logs;
+use crate::driver::{Logs, TaskMount};
 use crate::hook::{HookError, HookFuture, HookState, log_failure, ready};
 use crate::layout::{AllocDir, TaskDir};
 
@@ -36,6 +37,7 @@ fn all() -> Vec<Box<dyn TaskHook>> {
         Box::new(environment::EnvironmentHook),
         Box::new(logs::LogsHook),
         Box::new(dispatch_payload::DispatchPayload),
+        Box::new(volumes::Volumes),
         Box::new(identities::Identities::default()),
         Box::new(shutdown_delay::ShutdownDelay),
     ]
@@ -130,6 +132,8 @@ pub struct StartRequest {
     pub environment: Environment,
     /// None where the job wants no logs.
     pub logs: Option<Logs>,
+    /// What is mounted for the task besides its directories.
+    pub mounts: Vec<TaskMount>,
 }
 
 impl StartRequest {
@@ -139,6 +143,7 @@ impl StartRequest {
             dir: task.alloc_dir.task(&task.name),
             environment: Environment::default(),
             logs: None,
+            mounts: Vec::new(),
         }
     }
 }

@@ -139,6 +139,15 @@ fn the_list_is_in_the_order_of_nomad() {
     let names: Vec<&str> = all().iter().map(|hook| hook.name()).collect();
     assert_eq!(
         names,
-        ["validate", "task_dir", "environment", "logmon", "dispatch_payload", "identities", "shutdown_delay"]
+        [
+            "validate",
+            "task_dir",
+            "environment",
+            "logmon",
+            "dispatch_payload",
+            "volumes",
+            "identities",
+            "shutdown_delay"
+        ]
     );
 }

@@ -2,6 +2,7 @@
 
 use model::document::Task;
 
+use super::volumes::can_mount;
 use super::{StartRequest, TaskContext, TaskHook, parts};
 use crate::hook::{HookError, HookFuture, HookState, ready};
 
@@ -20,12 +21,15 @@ impl TaskHook for Validate {
         start: &'a mut StartRequest,
         _: &'a mut HookState,
     ) -> HookFuture<'a> {
-        ready(parts(&start.alloc, task, self.name()).and_then(|parts| check(parts.task)))
+        ready(
+            parts(&start.alloc, task, self.name())
+                .and_then(|parts| check(parts.task, can_mount(task, &parts.task.driver))),
+        )
     }
 }
 
 /// Names the first block that is not supported, as the hook that Nomad has for it.
-fn check(task: &Task) -> Result<(), HookError> {
+fn check(task: &Task, can_mount: bool) -> Result<(), HookError> {
     let blocks = [
         ("vault", task.vault.is_some()),
         ("secrets", !task.secrets.is_empty()),
@@ -36,7 +40,7 @@ fn check(task: &Task) -> Result<(), HookError> {
         ("consul_connect", !task.kind.is_empty()),
         ("devices", task.resources.as_ref().is_some_and(|resources| !resources.devices.is_empty())),
     ];
-    if !task.volume_mounts.is_empty() {
+    if !can_mount && !task.volume_mounts.is_empty() {
         let text = format!(
             "driver \"{}\" cannot mount volumes: its tasks see the host's file system as it is; leave volume_mount out, \
              and use the path that \"node status -verbose\" shows for the volume",
@@ -62,16 +66,18 @@ mod tests {
 
     #[test]
     fn blocks_that_are_not_supported_are_rejected_by_name() {
-        check(&task(json!({"Identity": {"Name": "default", "Env": true}}))).unwrap();
+        check(&task(json!({"Identity": {"Name": "default", "Env": true}})), false).unwrap();
         for (block, hook) in [
             (json!({"Templates": [{"EmbeddedTmpl": "x"}]}), "template"),
             (json!({"Artifacts": [{"GetterSource": "x"}]}), "artifacts"),
             (json!({"Vault": {}}), "vault"),
         ] {
-            let error = check(&task(block)).unwrap_err();
+            let error = check(&task(block), true).unwrap_err();
             assert_eq!(error.to_string(), format!("{hook}: not supported by this node"));
         }
-        let mount = check(&task(json!({"Driver": "raw_exec", "VolumeMounts": [{"Volume": "data"}]})));
+        let mounts = json!({"Driver": "raw_exec", "VolumeMounts": [{"Volume": "data"}]});
+        check(&task(mounts.clone()), true).unwrap();
+        let mount = check(&task(mounts), false);
         let text = mount.unwrap_err().to_string();
         assert!(text.starts_with("volumes: driver \"raw_exec\" cannot mount volumes: "), "{text}");
     }

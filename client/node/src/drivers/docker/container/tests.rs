@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::keys::TASK;
 use super::super::settings::PLUGIN;
 use super::*;
+use crate::driver::TaskMount;
 use crate::layout::AllocDir;
 
 const ID: &str = "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01";
@@ -38,6 +39,13 @@ fn task_in(base: &Path, config: Value) -> Result<TaskConfig, String> {
             PortMapping { label: "http".into(), value: 20100, to: 80, host_ip: "10.0.0.1".into() },
             PortMapping { label: "same".into(), value: 20101, to: 0, host_ip: "10.0.0.1".into() },
         ],
+        mounts: vec![TaskMount {
+            host_path: "/srv/data".into(),
+            task_path: "/data".to_string(),
+            read_only: true,
+            propagation: "rslave",
+            selinux_label: String::new(),
+        }],
         names: TaskNames { job_id: "j".into(), node_id: "n".into(), ..TaskNames::default() },
     })
 }
@@ -77,6 +85,7 @@ fn a_plain_task_has_its_directories_and_what_tells_whose_it_is() {
             format!("{alloc}/web/local:/local"),
             format!("{alloc}/web/secrets:/secrets"),
             format!("{alloc}/alloc/logs:/alloc/logs:ro"),
+            "/srv/data:/data:ro,rslave".to_string(),
         ]
     );
     assert_eq!((host.memory, host.memory_swap, host.cpu_shares), (Some(64 * MIB), Some(64 * MIB), Some(500)));
@@ -174,7 +183,7 @@ fn what_the_operator_allows_is_given() {
     let binds = host.binds.unwrap();
     assert_eq!(binds[0], format!("/data/{ID}/alloc:/alloc:z"));
     assert_eq!(binds[3], format!("/data/{ID}/alloc/logs:/alloc/logs:ro,z"));
-    assert_eq!(binds[4..], ["/etc:/host:ro,z".to_string(), format!("/data/{ID}/web/local/x:/x:z")]);
+    assert_eq!(binds[5..], ["/etc:/host:ro,z".to_string(), format!("/data/{ID}/web/local/x:/x:z")]);
     let mounts = host.mounts.unwrap();
     let kinds: Vec<_> = mounts.iter().map(|mount| mount.typ.unwrap()).collect();
     assert_eq!(kinds, [MountType::TMPFS, MountType::BIND, MountType::VOLUME]);

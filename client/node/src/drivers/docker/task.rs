@@ -184,9 +184,8 @@ impl RunningTask for DockerTask {
 /// Returns when the engine says that the container has ended, and its output is written.
 async fn watch_container(engine: &Engine, id: &str, follower: Option<Follower>) -> Exit {
     let output = async {
-        match follower {
-            Some(follower) => follower.run().await,
-            None => {}
+        if let Some(follower) = follower {
+            follower.run().await;
         }
     };
     let mut output = std::pin::pin!(output.fuse());
@@ -211,9 +210,9 @@ async fn watch_exit(engine: &Engine, id: &str) -> Exit {
                 }
                 if let Ok(client) = engine.client().await {
                     let options = WaitContainerOptions { condition: "not-running".to_string() };
-                    match client.wait_container(id, Some(options)).next().await {
-                        Some(Ok(_) | Err(Error::DockerContainerWaitError { .. })) => continue,
-                        Some(Err(_)) | None => {}
+                    let answer = client.wait_container(id, Some(options)).next().await;
+                    if matches!(answer, Some(Ok(_) | Err(Error::DockerContainerWaitError { .. }))) {
+                        continue;
                     }
                 }
             }

@@ -33,7 +33,7 @@ pub struct Event {
 }
 
 /// The topics that events have. Whoever asks for another one would wait for ever.
-pub const TOPICS: [&str; 11] = [
+pub const TOPICS: [&str; 12] = [
     "Allocation",
     "Deployment",
     "Evaluation",
@@ -45,6 +45,7 @@ pub const TOPICS: [&str; 11] = [
     "ACLRole",
     "ACLToken",
     "Variable",
+    "Service",
 ];
 
 /// The id of one event, `index.ordinal`: a total order over all events.

@@ -91,6 +91,7 @@ fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
         filter_keys,
         row,
         variable: None,
+        service: None,
         access: Some(document),
     }
 }

@@ -1,6 +1,6 @@
 //! An event as Nomad's stream shows it, with the row as it was after the batch.
 
-use api::VariableMetadata;
+use api::{ServiceRegistration, VariableMetadata};
 use base::Index;
 use bytes::Bytes;
 use model::VariableKey;
@@ -41,6 +41,8 @@ struct Payload {
     deployment: Option<Deployment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<VariableMetadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<ServiceRegistration>,
     #[serde(flatten)]
     access: Option<AccessDocument>,
 }
@@ -68,6 +70,7 @@ fn payload(state: &State, entry: &Entry) -> Payload {
         allocation: None,
         deployment: None,
         metadata: None,
+        service: None,
         access: None,
     };
     match entry.row {
@@ -94,6 +97,7 @@ fn payload(state: &State, entry: &Entry) -> Payload {
             let deleted = state.variables.get(&key).is_none().then_some(true);
             Payload { metadata: entry.variable.as_deref().cloned(), deleted, ..nothing }
         }
+        Row::Service(_) => Payload { service: entry.service.as_deref().cloned(), ..nothing },
         Row::Access(_) => Payload { access: entry.access.clone(), ..nothing },
     }
 }

@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use api::VariableMetadata;
+use api::{ServiceRegistration, VariableMetadata};
 use base::Index;
-use model::{AllocId, Batch, CommandKind, DeploymentId, EvalId, Event, JobKey, NodeId, Subject, VariableKey};
+use model::{
+    AllocId, Batch, CommandKind, DeploymentId, EvalId, Event, JobKey, NodeId, Service, Subject, VariableKey,
+};
 use state::alloc::AllocRow;
 use state::deployment::DeploymentRow;
 use state::eval::EvalRow;
@@ -16,6 +18,7 @@ use state::variable::Variable;
 use state::{FoldError, State};
 
 use crate::access::{Access, AccessDocument};
+use crate::service::registration;
 
 /// An event of the stream without its payload: all that filters look at.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +34,8 @@ pub struct Entry {
     pub row: Row,
     /// The variable that it is about: there may be none any more after the batch.
     pub variable: Option<Box<VariableMetadata>>,
+    /// The instance of a service that it is about: the same.
+    pub service: Option<Box<ServiceRegistration>>,
     /// What it is about, where that has no row: there may be none any more after the batch.
     pub access: Option<AccessDocument>,
 }
@@ -45,6 +50,8 @@ pub enum Row {
     Deployment(DeploymentRow),
     /// Which one of those that the batch names: variables have no rows.
     Variable(u32),
+    /// Which one of those that the batch names: services have no rows.
+    Service(u32),
     /// Which one of those that the batch names: what belongs to access control has no rows.
     Access(u32),
 }
@@ -55,6 +62,7 @@ pub const EVALUATION: &str = api::TOPICS[2];
 pub const ALLOCATION: &str = api::TOPICS[0];
 pub const DEPLOYMENT: &str = api::TOPICS[1];
 pub const VARIABLE: &str = api::TOPICS[10];
+pub const SERVICE: &str = api::TOPICS[11];
 
 /// Folds a batch and lists its entries.
 ///
@@ -70,6 +78,7 @@ pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
         removed,
         listed: HashSet::new(),
         variables: Vec::new(),
+        services: 0,
         entries: Vec::new(),
     };
     listing.registered = batch.events.iter().filter_map(|logged| listing.registers(&logged.event)).collect();
@@ -142,6 +151,8 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::VariableDeleted(_)
         | Event::VariableLockAcquired(_)
         | Event::VariableLockReleased(_) => Some("VariableUpdated"),
+        Event::ServicesRegistered(_) => Some("ServiceRegistration"),
+        Event::ServicesDeregistered(_) => Some("ServiceDeregistration"),
         // Nomad's stream has nothing of the kind, or `access` lists it.
         _ => None,
     }
@@ -153,11 +164,13 @@ struct Removed {
     jobs: Vec<(JobKey, JobRow)>,
     /// As they were before.
     variables: Vec<VariableMetadata>,
+    services: Vec<ServiceRegistration>,
 }
 
 impl Removed {
     fn of(state: &State, batch: &Batch) -> Removed {
-        let mut removed = Removed { nodes: Vec::new(), jobs: Vec::new(), variables: Vec::new() };
+        let mut removed =
+            Removed { nodes: Vec::new(), jobs: Vec::new(), variables: Vec::new(), services: Vec::new() };
         for logged in &batch.events {
             match &logged.event {
                 Event::NodeDeregistered(e) => {
@@ -165,6 +178,11 @@ impl Removed {
                 }
                 Event::JobPurged(e) => {
                     removed.jobs.extend(state.jobs.find(&e.key).map(|row| (e.key.clone(), row)));
+                }
+                Event::ServicesDeregistered(e) => {
+                    let own = state.services.of_alloc(e.alloc).iter();
+                    let own = own.filter(|row| e.services.contains(&row.service.id));
+                    removed.services.extend(own.map(registration));
                 }
                 Event::VariableDeleted(e) => {
                     removed.variables.extend(state.variables.get(&e.key).map(|row| metadata(&e.key, row)));
@@ -194,6 +212,8 @@ struct Listing<'a> {
     listed: HashSet<(&'static str, Row)>,
     /// Those that the batch names.
     variables: Vec<VariableKey>,
+    /// How many entries are about services.
+    services: u32,
     entries: Vec<Entry>,
 }
 
@@ -227,6 +247,8 @@ impl Listing<'_> {
             Event::VariableDeleted(e) => self.variable(kind, &e.key),
             Event::VariableLockAcquired(e) => self.variable(kind, &e.key),
             Event::VariableLockReleased(e) => self.variable(kind, &e.key),
+            Event::ServicesRegistered(e) => self.registered(kind, e.alloc, &e.services),
+            Event::ServicesDeregistered(e) => self.deregistered(kind, &e.services),
             _ => self.subject(kind, event.subject()),
         }
     }
@@ -328,6 +350,39 @@ impl Listing<'_> {
             filter_keys: Vec::new(),
             row,
             variable: Some(Box::new(shown)),
+            service: None,
+            access: None,
+        });
+    }
+
+    /// What came and went within the batch was never seen by anybody.
+    fn registered(&mut self, kind: &'static str, alloc: AllocId, services: &[Service]) {
+        let is_named = |id: &String| services.iter().any(|service| service.id == *id);
+        let known = self.state.services.of_alloc(alloc).iter();
+        let shown: Vec<ServiceRegistration> =
+            known.filter(|row| is_named(&row.service.id)).map(registration).collect();
+        shown.into_iter().for_each(|one| self.service(kind, one));
+    }
+
+    /// As they were before.
+    fn deregistered(&mut self, kind: &'static str, ids: &[String]) {
+        let known = self.removed.services.iter();
+        let shown: Vec<ServiceRegistration> = known.filter(|one| ids.contains(&one.id)).cloned().collect();
+        shown.into_iter().for_each(|one| self.service(kind, one));
+    }
+
+    fn service(&mut self, kind: &'static str, shown: ServiceRegistration) {
+        let row = Row::Service(self.services);
+        self.services += 1;
+        self.entries.push(Entry {
+            topic: SERVICE,
+            kind,
+            key: shown.id.clone(),
+            namespace: shown.namespace.clone(),
+            filter_keys: vec![shown.job_id.clone(), shown.service_name.clone()],
+            row,
+            variable: None,
+            service: Some(Box::new(shown)),
             access: None,
         });
     }
@@ -381,9 +436,10 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
             (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
         Row::Access(_) => unreachable!("access control brings its own entries"),
+        Row::Service(_) => unreachable!("a service brings its own entry"),
         Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
-    Entry { topic, kind, key, namespace, filter_keys, row, variable: None, access: None }
+    Entry { topic, kind, key, namespace, filter_keys, row, variable: None, service: None, access: None }
 }
 
 /// Without its lock: who knows the id of a lock holds it.

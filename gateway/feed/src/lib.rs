@@ -20,6 +20,7 @@ mod feed;
 mod page;
 mod rendered;
 mod replay;
+mod service;
 mod stream;
 mod tail;
 
@@ -30,5 +31,6 @@ pub use entries::Entry;
 pub use feed::{Feed, FeedError, Held, STREAMS_MAX, Source};
 pub use page::{Cursor, EventFilter, Everybody, PAGE_BYTES, Page, StreamEvent, Viewer};
 pub use replay::{CHECKPOINTS_MAX, PARKED_MAX};
+pub use service::registration;
 pub use stream::{HEARTBEAT, Subscription};
 pub use tail::{TAIL_BATCHES, TAIL_BYTES};

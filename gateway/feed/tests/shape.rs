@@ -145,3 +145,36 @@ fn world_name(world: &World, key: &str) -> String {
     }
     key.parse().map_or(key.to_string(), |id| world.alloc_name(id))
 }
+
+#[test]
+fn instances_of_services_come_and_go_under_their_own_topic() {
+    use model::command::Plan;
+    use model::{RegisterService, Service};
+    let mut world = World::new();
+    world.register_node(1, "r1").unwrap();
+    let claimed = model::NodeStatus::Ready;
+    world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed }).unwrap();
+    world.register_job("web", "service", base::Duration::ZERO).unwrap();
+    let plan = Plan { placed: vec![world.placement("web", 0, 1, None)], ..world.plan() };
+    world.settle("web", plan).unwrap();
+    let alloc = world.alloc("web[0]");
+    let id = format!("_nomad-task-{alloc}-group-web-web-http");
+    let service =
+        Service { id: id.clone(), name: "web".into(), tags: vec![], address: "10.0.0.1".into(), port: 80 };
+    let services = vec![RegisterService { alloc, service }];
+    world.submit(Command::RegisterServices { node: node_id(1), services }).unwrap();
+    world.report(1, &[("web[0]", "failed")]).unwrap();
+    let mut state = State::default();
+    let entries: Vec<_> =
+        world.log.iter().flat_map(|batch| entries::list(&mut state, batch).unwrap()).collect();
+    let services: Vec<_> = entries.iter().filter(|entry| entry.topic == entries::SERVICE).collect();
+    assert_eq!(
+        services.iter().map(|entry| entry.kind).collect::<Vec<_>>(),
+        ["ServiceRegistration", "ServiceDeregistration"]
+    );
+    for entry in services {
+        assert_eq!((entry.key.as_str(), entry.namespace.as_str()), (id.as_str(), "default"));
+        assert_eq!(entry.filter_keys, ["web", "web"]);
+        assert_eq!(entry.service.as_ref().unwrap().port, 80);
+    }
+}

@@ -182,7 +182,6 @@ impl Server {
             gate,
             rpc_stats,
             unknown_calls: Default::default(),
-            dropped_services: Default::default(),
             stopping: stopping.clone(),
         };
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));

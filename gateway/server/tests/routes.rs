@@ -186,15 +186,32 @@ async fn every_call_has_its_route_and_what_is_none_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn services_are_dropped_without_an_error_that_would_fail_their_allocations() {
+async fn a_node_registers_services_of_its_own_allocations_alone() {
     let home = tempfile::tempdir().unwrap();
     let server = server(home.path(), keyring::Enforcement::None).await;
-    let node = TestNode::new(&server, 1, "default").await;
+    let (node, other) =
+        (TestNode::new(&server, 1, "default").await, TestNode::new(&server, 2, "default").await);
     node.register("").await.unwrap();
-    let services =
-        json!({"Services": [{"ID": "s1", "ServiceName": "web"}, {"ID": "s2", "ServiceName": "db"}]});
-    let _: IgnoredAny = call(&node, "ServiceRegistration.Upsert", services).await.unwrap();
-    // An agent takes this for removed, and does not ask again.
-    let removed = call::<IgnoredAny>(&node, "ServiceRegistration.DeleteByID", json!({"ID": "s1"})).await;
-    assert!(removed.unwrap_err().to_string().contains("service registration not found"));
+    other.register("").await.unwrap();
+    let alloc = "8f1d8f9c-1c2e-4b1a-9a51-0d1d3f6d5f11";
+    let id = format!("_nomad-task-{alloc}-group-web-web-http");
+    let upsert = async |node_id: &str, token: &str| {
+        let service =
+            json!({"ID": id, "ServiceName": "web", "AllocID": alloc, "NodeID": node_id, "Port": 80});
+        let request = json!({"Services": [service], "AuthToken": token});
+        call::<IgnoredAny>(&node, "ServiceRegistration.Upsert", request).await.unwrap_err().to_string()
+    };
+    let (own, secret) = (node.document.id.as_str(), node.document.secret_id.as_str());
+    assert!(upsert(&other.document.id, secret).await.contains("Permission denied"));
+    assert!(upsert(own, "").await.contains("Permission denied"));
+    let unknown = upsert(own, secret).await;
+    assert!(unknown.contains(alloc), "{unknown}");
+    for token in [secret, ""] {
+        let request = json!({"ID": id, "AuthToken": token});
+        let removed = call::<IgnoredAny>(&node, "ServiceRegistration.DeleteByID", request).await;
+        assert!(removed.unwrap_err().to_string().contains("service registration not found"), "{token}");
+    }
+    let all = json!({"NodeID": own, "AuthToken": secret});
+    call::<IgnoredAny>(&node, "ServiceRegistration.DeleteByNodeID", all).await.unwrap();
+    server.shutdown().await;
 }

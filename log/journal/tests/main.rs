@@ -7,6 +7,7 @@ mod images;
 mod recovery;
 mod samples;
 mod samples_logins;
+mod samples_services;
 mod samples_variables;
 mod speed;
 mod store;

@@ -46,6 +46,6 @@ pub fn samples(name: &str) -> Vec<Event> {
             }
             .into(),
         ],
-        other => panic!("{other} has no samples yet"),
+        other => crate::samples_services::samples(other),
     }
 }

@@ -24,6 +24,7 @@ use crate::object::{
     VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
+use crate::service::{RegisterService, ServiceKey};
 use crate::variable::VariableKey;
 pub use crate::variable::{AcquireVariableLock, RESEALED_MAX, ResealVersion, SetVariable};
 
@@ -357,6 +358,21 @@ commands! {
         rule: Uuid,
     },
     186 IssueLoginToken(Box<IssueLoginToken>),
+    /// A node makes instances known, or known as others than they were; those that it does not name stay.
+    190 RegisterServices {
+        node: NodeId,
+        services: Vec<RegisterService>,
+    },
+    191 DeregisterService {
+        key: ServiceKey,
+        /// Only if the service is called so.
+        name: Option<String>,
+        /// Only one of this node: it is the node that asks.
+        node: Option<NodeId>,
+    },
+    192 DeregisterServicesOfNode {
+        node: NodeId,
+    },
     /// A piece of a saved state, in order; the first one begins anew.
     51 GiveStateChunk {
         restore: Uuid,

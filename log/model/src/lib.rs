@@ -21,6 +21,7 @@ mod operator;
 mod partial;
 mod rejection;
 mod report;
+mod service;
 mod template;
 mod variable;
 
@@ -39,5 +40,6 @@ pub use object::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
 pub use operator::{Autopilot, Preempting, SchedulerRules};
 pub use rejection::{Rejection, RejectionKind};
 pub use report::Report;
+pub use service::{RegisterService, Service, ServiceEnd, ServiceKey};
 pub use template::{Given, GivenToTask, Template};
 pub use variable::{SealedItems, VariableKey, VariableLock};

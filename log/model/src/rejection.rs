@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::compiled_once;
 use crate::object::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
+use crate::service::ServiceKey;
 use crate::variable::VariableKey;
 
 compiled_once! { Rejection }
@@ -112,6 +113,10 @@ pub enum Rejection {
     VariableConflict { key: VariableKey, at: Index },
     #[error("{0}")]
     VariableInvalid(String),
+    #[error("service registration not found")]
+    ServiceUnknown(ServiceKey),
+    #[error("invalid service registration: {0}")]
+    ServiceInvalid(String),
     #[error("volume not found: {}", .0.id)]
     VolumeUnknown(VolumeKey),
     #[error("volume in use: {}", .0.id)]
@@ -154,6 +159,7 @@ impl Rejection {
             | Rejection::AclRoleUnknown(_)
             | Rejection::AclTokenUnknown(_)
             | Rejection::VariableUnknown(_)
+            | Rejection::ServiceUnknown(_)
             | Rejection::AuthMethodUnknown(_)
             | Rejection::BindingRuleUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
@@ -189,6 +195,7 @@ impl Rejection {
             | Rejection::RestoreInvalid(_)
             | Rejection::AclInvalid(_)
             | Rejection::VariableInvalid(_)
+            | Rejection::ServiceInvalid(_)
             | Rejection::AutopilotInvalid { .. }
             | Rejection::NoUpdates => RejectionKind::Invalid,
         }

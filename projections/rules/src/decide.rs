@@ -6,7 +6,7 @@ use state::State;
 use crate::decision::{Context, Decision};
 use crate::{
     acl, alloc, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool,
-    variable, volume,
+    service, variable, volume,
 };
 
 /// Judges a command on a state.
@@ -14,6 +14,19 @@ use crate::{
 /// # Errors
 /// The [`Rejection`] the caller is to see; nothing changes then.
 pub fn decide(
+    state: &State,
+    ctx: &mut Context,
+    actor: &Actor,
+    command: &Command,
+) -> Result<Decision, Rejection> {
+    let mut decision = decide_alone(state, ctx, actor, command)?;
+    let ended = service::ended(state, &decision.events);
+    decision.events.extend(ended);
+    Ok(decision)
+}
+
+/// Without what follows for services, which is the same whatever ends an allocation.
+fn decide_alone(
     state: &State,
     ctx: &mut Context,
     actor: &Actor,
@@ -126,6 +139,11 @@ pub fn decide(
         Command::ExpireVariableLock { key, lock } => Ok(variable::expire(state, key, *lock)),
         Command::ResealVariables { versions } => variable::reseal(state, versions),
         Command::FinishRekey => Ok(variable::finish_rekey(state)),
+        Command::RegisterServices { node, services } => service::register(state, *node, services),
+        Command::DeregisterService { key, name, node } => {
+            service::deregister(state, key, name.as_deref(), *node)
+        }
+        Command::DeregisterServicesOfNode { node } => Ok(service::deregister_node(state, *node)),
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }

@@ -24,6 +24,7 @@ mod node;
 mod operator;
 mod plan;
 mod pool;
+pub mod service;
 pub mod variable;
 mod volume;
 

@@ -10,6 +10,7 @@ mod namespaces;
 mod node_life;
 mod plans;
 mod restore;
+mod services;
 mod stories;
 mod variables;
 mod volumes;

@@ -203,6 +203,8 @@ impl State {
             Event::VariableLockAcquired(e) => self.variables.lock_acquired(at, by, e, delta),
             Event::VariableLockReleased(e) => self.variables.lock_released(at, e, delta),
             Event::VariablesResealed(e) => self.variables.resealed(e),
+            Event::ServicesRegistered(e) => self.services.registered(at, e),
+            Event::ServicesDeregistered(e) => self.services.deregistered(at, e),
             Event::StateChunkGiven(e) => self.chunk_given(at, e),
             Event::StateRestored(e) => self.state_restored(at, e, delta),
             Event::AllocTransitionRequested(e) => self.alloc_transition_requested(at, e, delta),

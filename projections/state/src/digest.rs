@@ -20,7 +20,7 @@ impl State {
             allocs: self.allocs.rows.sum(),
             deployments: self.deployments.rows.sum(),
             requests: self.requests.digest(),
-            cluster: self.cluster_digest(self.volumes.sum, self.variables.hash()),
+            cluster: self.cluster_digest(self.volumes.sum, self.variables.hash(), self.services.hash()),
         }
     }
 
@@ -33,7 +33,11 @@ impl State {
             allocs: self.allocs.rows.recomputed_held(alloc::hash::row),
             deployments: self.deployments.rows.recomputed_held(deployment::hash::row),
             requests: self.requests.recomputed_digest(),
-            cluster: self.cluster_digest(self.volumes.recomputed(), self.variables.recomputed_hash()),
+            cluster: self.cluster_digest(
+                self.volumes.recomputed(),
+                self.variables.recomputed_hash(),
+                self.services.recomputed_hash(),
+            ),
         }
     }
 
@@ -50,7 +54,7 @@ impl State {
         self.acl.settle_digest();
     }
 
-    fn cluster_digest(&self, volumes: u64, variables: u64) -> u64 {
+    fn cluster_digest(&self, volumes: u64, variables: u64, services: u64) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {
             return 0;
@@ -99,6 +103,9 @@ impl State {
         }
         if variables != 0 {
             hash.word(variables);
+        }
+        if services != 0 {
+            hash.word(services);
         }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {

@@ -24,6 +24,7 @@ pub(crate) enum Domain {
     Variables = 18,
     AuthMethods = 24,
     BindingRules = 25,
+    Services = 26,
 }
 
 impl Domain {

@@ -30,6 +30,7 @@ pub mod pool;
 mod requests;
 mod row;
 mod rows;
+pub mod service;
 mod snapshot;
 pub mod variable;
 pub mod volume;

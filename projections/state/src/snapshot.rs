@@ -13,6 +13,7 @@ use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
 use crate::pool::Pools;
 use crate::requests::Requests;
+use crate::service::Services;
 use crate::variable::Variables;
 use crate::volume::Volumes;
 
@@ -37,6 +38,7 @@ pub struct State {
     pub keyring: Keyring,
     pub acl: Acl,
     pub variables: Variables,
+    pub services: Services,
     /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,
     pub(crate) requests: Requests,

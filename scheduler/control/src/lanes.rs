@@ -35,6 +35,9 @@ impl Lane {
             | Command::FoundCluster { .. } => Lane::Liveness,
             Command::UpdateAllocs { .. }
             | Command::EmitNodeMessages { .. }
+            | Command::RegisterServices { .. }
+            | Command::DeregisterService { .. }
+            | Command::DeregisterServicesOfNode { .. }
             | Command::AdvanceDeployment { .. }
             | Command::AdvanceDrain { .. }
             | Command::LaunchJob { .. } => Lane::Reports,

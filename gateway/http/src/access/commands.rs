@@ -85,6 +85,10 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
             VolumeKind::Host => in_namespace(&volume.namespace, &[C::HostVolumeDelete, C::HostVolumeWrite]),
         },
 
+        Command::DeregisterService { key, .. } => {
+            in_namespace(&key.namespace, &[C::SubmitJob, C::DeleteServiceRegistration])
+        }
+
         Command::SetVariable(wanted) => may_change(acl, &wanted.key, V::Write),
         Command::AcquireVariableLock(wanted) => may_change(acl, &wanted.key, V::Write),
         Command::ReleaseVariableLock { key, .. } => may_change(acl, key, V::Write),
@@ -140,6 +144,8 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::ExpireVariableLock { .. }
         | Command::ResealVariables { .. }
         | Command::FinishRekey
+        | Command::RegisterServices { .. }
+        | Command::DeregisterServicesOfNode { .. }
         | Command::GiveStateChunk { .. }
         | Command::RestoreState { .. } => false,
     };

@@ -21,6 +21,7 @@ mod provider;
 mod robust;
 mod rules;
 mod scheduler;
+mod services;
 mod stream;
 mod support;
 mod variables;

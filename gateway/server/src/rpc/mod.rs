@@ -5,6 +5,7 @@ mod alloc;
 mod identity;
 mod node;
 mod routes;
+mod service;
 mod stats;
 mod status;
 
@@ -26,7 +27,7 @@ use serde::de::DeserializeOwned;
 use state::State;
 use tokio::sync::watch;
 use wire::messages::method as node_rpc;
-use wire::messages::{GenericResponse, QueryMeta, QueryOptions, ServiceUpsertRequest};
+use wire::messages::{QueryMeta, QueryOptions};
 use wire::{Bytes, Connection, Handler, Opening, PeerIdentity, RemoteError, RemoteErrorKind, RpcError};
 
 use crate::cluster::Cluster;
@@ -61,8 +62,6 @@ pub struct Rpc {
     pub rpc_stats: Arc<Samples>,
     /// Calls of methods that are not there.
     pub unknown_calls: Occurrences,
-    /// Services that nodes registered, and that nobody can look up: servers keep none.
-    pub dropped_services: Occurrences,
     /// True when the server stops.
     pub stopping: watch::Receiver<bool>,
 }
@@ -186,20 +185,20 @@ impl Rpc {
             node_rpc::ACL_GET_ROLES_BY_ID => {
                 answer(&body, |request| acl::get_roles_by_id(self, connection, request)).await
             }
-            node_rpc::SERVICE_UPSERT => {
-                answer(&body, async |request| Ok(self.drop_services(connection, &request))).await
+            node_rpc::SERVICE_UPSERT => answer(&body, |request| service::upsert(self, request)).await,
+            node_rpc::SERVICE_DELETE_BY_ID => match service::delete(self, &body).await {
+                Some(answer) => answer,
+                None => self.route(connection, method, &body).await,
+            },
+            node_rpc::SERVICE_DELETE_BY_NODE_ID => {
+                answer(&body, |request| service::delete_of_node(self, request)).await
             }
-            // To an agent this is as good as removed.
-            node_rpc::SERVICE_DELETE_BY_ID => Err(RemoteError::other("service registration not found")),
             node_rpc::ALLOC_SIGN_IDENTITIES => {
                 answer(&body, |request| alloc::sign_identities(self, request)).await
             }
             _ => match method.strip_prefix(method::PASS) {
                 Some(rest) => self.nodes.pass(rest, &body).await,
-                None => match routes::answer(&self.http, connection.peer(), method, &body).await {
-                    Some(answer) => answer,
-                    None => Err(self.unknown_method(connection, method)),
-                },
+                None => self.route(connection, method, &body).await,
             },
         }
     }
@@ -268,13 +267,16 @@ impl Rpc {
         format!("rpc: can't find method {method}").into()
     }
 
-    /// Nodes of another make register the services of their allocations. This release has no services: an error would have
-    /// each of these allocations fail, so the call succeeds, and the log says that nobody finds them.
-    fn drop_services(&self, connection: &Connection, request: &ServiceUpsertRequest) -> GenericResponse {
-        if let Some(count) = self.dropped_services.add_many(request.services.len() as u64) {
-            tracing::warn!(peer = %connection.peer(), count, "services are not registered: this release has none");
+    async fn route(
+        &self,
+        connection: &Connection,
+        method: &str,
+        body: &[u8],
+    ) -> Result<Vec<u8>, RemoteError> {
+        match routes::answer(&self.http, connection.peer(), method, body).await {
+            Some(answer) => answer,
+            None => Err(self.unknown_method(connection, method)),
         }
-        GenericResponse::default()
     }
 
     /// The published state. It includes every batch for which there is a receipt.

@@ -16,8 +16,8 @@ use api::{
     JobRegisterRequest, JobRegisterResponse, JobRevertRequest, JobScaleStatusResponse, JobStabilityRequest,
     JobStabilityResponse, JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse,
     NodeListStub, NodePurgeResponse, PeriodicForceResponse, RaftConfiguration, ScalingPolicyListStub,
-    ScalingRequest, SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers, Variable,
-    VariableMetadata,
+    ScalingRequest, SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers,
+    ServiceRegistration, ServiceRegistrationListStub, Variable, VariableMetadata,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -100,6 +100,7 @@ const ROUTES: &[Route] = &[
     get("Job.Allocations", "/v1/job/{JobID}/allocations?all={All}", ALLOCATIONS),
     get("Job.Evaluations", "/v1/job/{JobID}/evaluations", Field("Evaluations", to_msgpack::<Vec<Evaluation>>)),
     get("Job.Deployments", "/v1/job/{JobID}/deployments?all={All}", Field("Deployments", to_msgpack::<Vec<Deployment>>)),
+    get("Job.GetServiceRegistrations", "/v1/job/{JobID}/services", Field("Services", to_msgpack::<Vec<ServiceRegistration>>)),
     get("Job.LatestDeployment", "/v1/job/{JobID}/deployment", Found("Deployment", to_msgpack::<Option<Deployment>>)),
     get("Job.ScaleStatus", "/v1/job/{JobID}/scale", Found("JobScaleStatus", to_msgpack::<JobScaleStatusResponse>)),
     put("Job.Register", "/v1/jobs", Some(to_json::<JobRegisterRequest>), REGISTERED),
@@ -144,8 +145,9 @@ const ROUTES: &[Route] = &[
     get("Scaling.GetPolicy", "/v1/scaling/policy/{ID}", Found("Policy", to_msgpack::<ScalingPolicy>)),
     put("Search.PrefixSearch", "/v1/search", Some(to_json::<SearchRequest>), Fields(to_msgpack::<SearchResponse>)),
     put("Search.FuzzySearch", "/v1/search/fuzzy", Some(to_json::<FuzzySearchRequest>), Fields(to_msgpack::<FuzzySearchResponse>)),
-    get("ServiceRegistration.List", "/v1/services", Field("Services", to_msgpack::<Vec<serde_json::Value>>)),
-    get("ServiceRegistration.GetService", "/v1/service/{ServiceName}?choose={Choose}", Field("Services", to_msgpack::<Vec<serde_json::Value>>)),
+    get("ServiceRegistration.List", "/v1/services", Field("Services", to_msgpack::<Vec<ServiceRegistrationListStub>>)),
+    get("ServiceRegistration.GetService", "/v1/service/{ServiceName}?choose={Choose}", Field("Services", to_msgpack::<Vec<ServiceRegistration>>)),
+    delete("ServiceRegistration.DeleteByID", "/v1/service/*/{ID}", Nothing),
     get("Variables.List", "/v1/vars", Field("Data", to_msgpack::<Vec<VariableMetadata>>)),
     get("Variables.Read", "/v1/var/{Path}", Found("Data", to_msgpack::<Variable>)),
 

@@ -43,6 +43,7 @@ pub mod method {
     pub const ACL_GET_ROLES_BY_ID: &str = "ACL.GetRolesByID";
     pub const SERVICE_UPSERT: &str = "ServiceRegistration.Upsert";
     pub const SERVICE_DELETE_BY_ID: &str = "ServiceRegistration.DeleteByID";
+    pub const SERVICE_DELETE_BY_NODE_ID: &str = "ServiceRegistration.DeleteByNodeID";
 
     // Server to node.
     pub const ALLOCATIONS_RESTART: &str = "Allocations.Restart";

@@ -23,6 +23,16 @@ pub struct ServiceDeleteRequest {
     pub write: WriteRequest,
 }
 
+/// `ServiceRegistration.DeleteByNodeID`. Answered with [`super::GenericResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeServicesDeleteRequest {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
+
 /// One instance of a service, at one address.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

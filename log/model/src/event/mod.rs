@@ -14,6 +14,7 @@ mod job;
 mod keyring;
 mod login;
 mod node;
+mod service;
 mod subject;
 mod variable;
 
@@ -193,6 +194,8 @@ events! {
     (114, 1) variable::VariablesResealed: Cluster,
     (115, 1) keyring::RootKeysRekeying: Cluster,
     (116, 1) keyring::RootKeysRekeyed: Cluster,
+    (130, 1) service::ServicesRegistered: Alloc(alloc),
+    (131, 1) service::ServicesDeregistered: Alloc(alloc),
     (120, 1) login::AclAuthMethodUpserted: Cluster,
     (121, 1) login::AclAuthMethodDeleted: Cluster,
     (122, 1) login::AclBindingRuleUpserted: Cluster,

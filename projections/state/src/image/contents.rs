@@ -3,16 +3,22 @@ use base::{Index, Time, Uuid};
 use model::Digest;
 
 use super::columns::{Column, Fault, Reader, Writer};
-use super::{ImageError, Table, variables};
+use super::{ImageError, Table, services, variables};
 use crate::rows::BlankPages;
 use crate::{State, TableIndexes};
 
 const MAGIC: &[u8; 8] = b"SOJSTATE";
 
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
-const FORMAT: u16 = 3;
+const FORMAT: u16 = 4;
 
-/// The format before: without variables, and every row of every page is stored.
+/// The format before: without services. Still written where there are none, so that a server of an older release reads it.
+const FORMAT_WITHOUT_SERVICES: u16 = 3;
+
+/// Tables in the contents of that.
+const TABLES_WITHOUT_SERVICES: usize = Table::Services as usize;
+
+/// The format before that: without variables too, and every row of every page is stored.
 pub(super) const EARLIER_FORMAT: u16 = 2;
 
 /// Tables in the contents of that.
@@ -50,9 +56,10 @@ impl Contents {
             Table::Deployments => state.deployments.rows.len(),
             Table::Volumes => state.volumes.len(),
             Table::Variables => state.variables.len(),
+            Table::Services => state.services.len(),
         };
         Contents {
-            format: FORMAT,
+            format: if state.services.is_empty() { FORMAT_WITHOUT_SERVICES } else { FORMAT },
             index: state.index,
             time: state.time,
             cluster: state.cluster,
@@ -84,6 +91,8 @@ impl Contents {
             Table::Blocked | Table::Volumes => self.rows(table).min(1),
             Table::Variables if self.rows(table) == 0 => 0,
             Table::Variables => variables::CHUNKS,
+            Table::Services if self.rows(table) == 0 => 0,
+            Table::Services => services::CHUNKS,
             _ => self.rows(table).div_ceil(PAGE_ROWS),
         }
     }
@@ -101,7 +110,7 @@ impl Contents {
     /// Rows in one page of a table.
     pub fn rows_in(&self, table: Table, page: usize) -> usize {
         match table {
-            Table::Blocked | Table::Volumes | Table::Variables => self.rows(table),
+            Table::Blocked | Table::Volumes | Table::Variables | Table::Services => self.rows(table),
             _ => PAGE_ROWS.min(self.rows(table) - page * PAGE_ROWS),
         }
     }
@@ -109,7 +118,7 @@ impl Contents {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(ROWS + 4 * Table::ALL.len() + 64);
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&self.format.to_le_bytes());
         bytes.extend_from_slice(&[0; 6]);
         bytes.extend_from_slice(&self.index.0.to_le_bytes());
         bytes.extend_from_slice(&self.time.0.to_le_bytes());
@@ -119,7 +128,8 @@ impl Contents {
             bytes.extend_from_slice(&index.0.to_le_bytes());
         }
         bytes.extend_from_slice(&self.digest.to_bytes());
-        self.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
+        let tables = tables_of(self.format).expect("contents are of a known format");
+        self.rows[..tables].iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
         let mut to = Writer(bytes);
         for BlankPages { pages, sum } in &self.blank {
             to.counts(std::iter::once(pages.len()));
@@ -135,11 +145,7 @@ impl Contents {
             return Err(ImageError::NoImage);
         }
         let format = u16::from_le_bytes([bytes[8], bytes[9]]);
-        let tables = match format {
-            FORMAT => Table::ALL.len(),
-            EARLIER_FORMAT => EARLIER_TABLES,
-            _ => return Err(ImageError::UnknownFormat(format)),
-        };
+        let tables = tables_of(format).ok_or(ImageError::UnknownFormat(format))?;
         let (bytes, rest) = bytes.split_at_checked(ROWS + 4 * tables).ok_or(ImageError::NoImage)?;
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"));
         let count =
@@ -166,6 +172,16 @@ impl Contents {
             rows,
             blank,
         })
+    }
+}
+
+/// How many tables the contents of a format list; `None` for one that is not known.
+const fn tables_of(format: u16) -> Option<usize> {
+    match format {
+        FORMAT => Some(Table::ALL.len()),
+        FORMAT_WITHOUT_SERVICES => Some(TABLES_WITHOUT_SERVICES),
+        EARLIER_FORMAT => Some(EARLIER_TABLES),
+        _ => None,
     }
 }
 

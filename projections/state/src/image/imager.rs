@@ -7,7 +7,8 @@ use model::{Chunk, ChunkId, Image};
 use super::contents::Contents;
 use super::versions::{self, Used};
 use super::{
-    Table, allocs, deployments, evals, jobs, nodes, released, requests, settings, variables, volumes,
+    Table, allocs, deployments, evals, jobs, nodes, released, requests, services, settings, variables,
+    volumes,
 };
 use crate::State;
 use crate::rows::{Release, Rows};
@@ -50,6 +51,7 @@ impl Imager {
         making.deployments(state);
         making.volumes(state);
         making.variables(state);
+        making.services(state);
         let Making { chunks, ids, .. } = making;
         self.last = Last { state: state.clone(), contents: Some(id), ids, used, old };
         Image { index: state.index, chunks }
@@ -150,6 +152,7 @@ impl<'a> Making<'a> {
                 && state.acl.is_same(&before.acl)
                 && state.volumes.changed == before.volumes.changed
                 && state.variables.changed() == before.variables.changed()
+                && state.services.changed() == before.services.changed()
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }
@@ -176,6 +179,13 @@ impl<'a> Making<'a> {
         let is_same =
             |number: usize| before.get(number).is_some_and(|before| variables::is_same(&now[number], before));
         self.table(Table::Variables, 0..now.len(), is_same, |number| variables::encode(&now[number]));
+    }
+
+    fn services(&mut self, state: &State) {
+        let (now, before) = (&state.services, &self.last.state.services);
+        let chunks = if now.is_empty() { 0 } else { services::CHUNKS };
+        let is_same = |number: usize| now.shares_shard(before, number);
+        self.table(Table::Services, 0..chunks, is_same, |number| services::encode(now.shard(number)));
     }
 
     fn pages<T>(

@@ -13,8 +13,8 @@
 //! | 32 | 16 | cluster |
 //! | 48 | 40 | the batches that last changed nodes, jobs, evaluations, allocations and deployments |
 //! | 88 | 56 | digest; see [`model::Digest`] |
-//! | 144 | 4 each | rows of each [`Table`] in its order; in format 2 without variables |
-//! | 196 | | for jobs, evaluations, allocations and deployments the pages of which every row was released: how many runs of them, where each begins (4 each) and ends (4 each), and the sum of the hashes of their rows (8); not in format 2 |
+//! | 144 | 4 each | rows of each [`Table`] in its order; in format 3 without services, in format 2 without variables too |
+//! | 200 (196 in format 3) | | for jobs, evaluations, allocations and deployments the pages of which every row was released: how many runs of them, where each begins (4 each) and ends (4 each), and the sum of the hashes of their rows (8); not in format 2 |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share
@@ -38,6 +38,7 @@ mod relations;
 mod released;
 mod requests;
 mod restore;
+mod services;
 mod settings;
 mod sparse;
 mod variables;
@@ -70,10 +71,12 @@ pub(crate) enum Table {
     Volumes = 11,
     /// Spread over as many chunks as there are, none where there are none. Since format 3.
     Variables = 12,
+    /// The same. Since format 4.
+    Services = 13,
 }
 
 impl Table {
-    const ALL: [Table; 13] = [
+    const ALL: [Table; 14] = [
         Table::Nodes,
         Table::Classes,
         Table::Jobs,
@@ -87,6 +90,7 @@ impl Table {
         Table::Deployments,
         Table::Volumes,
         Table::Variables,
+        Table::Services,
     ];
 
     const fn name(self) -> &'static str {
@@ -104,6 +108,7 @@ impl Table {
             Table::Deployments => "deployments",
             Table::Volumes => "volumes",
             Table::Variables => "variables",
+            Table::Services => "services",
         }
     }
 

@@ -14,7 +14,8 @@ use super::released::Released;
 use super::sparse::Sparse;
 use super::versions::Versions;
 use super::{
-    ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, settings, variables, volumes,
+    ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, services, settings, variables,
+    volumes,
 };
 use crate::State;
 use crate::alloc::{self, Alloc, AllocRow, Allocs};
@@ -27,6 +28,7 @@ use crate::operator::Restoring;
 use crate::requests::{self as named, Generation, Requests};
 use crate::row::{EvalRow, JobRow};
 use crate::rows::{Release, Rows};
+use crate::service::Services;
 use crate::variable::Variables;
 use crate::volume::Volumes;
 
@@ -72,6 +74,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         operator: settings.operator.clone(),
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
         variables: read_variables(&chunks, settings.variables_changed)?,
+        services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),
         requests: read_requests(&chunks)?,
         forgotten: Forgotten::default(),
@@ -276,6 +279,13 @@ fn read_variables(chunks: &Chunks<'_>, changed: Index) -> Result<Variables, Imag
     let variables = Variables::of(read.into_iter().flatten().collect(), changed);
     let is_whole = variables.len() == chunks.contents.rows(Table::Variables);
     if is_whole { Ok(variables) } else { Err(Table::Variables.two_rows()) }
+}
+
+fn read_services(chunks: &Chunks<'_>, changed: Index) -> Result<Services, ImageError> {
+    let shards = chunks.read(Table::Services, |chunk, bytes, _| services::decode(chunk, bytes))?;
+    let services = Services::of(shards, changed);
+    let is_whole = services.len() == chunks.contents.rows(Table::Services);
+    if is_whole { Ok(services) } else { Err(Table::Services.two_rows()) }
 }
 
 fn hashed<T>(pages: Vec<Vec<T>>, hash: impl Fn(u32, &T) -> u64) -> Rows<T> {

@@ -32,6 +32,8 @@ pub(super) struct Settings {
     pub volumes_changed: Index,
     #[serde(default, skip_serializing_if = "never")]
     pub variables_changed: Index,
+    #[serde(default, skip_serializing_if = "never")]
+    pub services_changed: Index,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -116,6 +118,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         namespaces_changed: state.namespaces.changed,
         volumes_changed: state.volumes.changed,
         variables_changed: state.variables.changed(),
+        services_changed: state.services.changed(),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

@@ -60,6 +60,7 @@ impl State {
         }
         restored.acl.restored(at.index, &self.acl);
         restored.variables.restored(at.index, &self.variables);
+        restored.services.restored(at.index, &self.services);
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }
@@ -149,6 +150,7 @@ impl State {
         }
         self.acl.bring_back_to(limit);
         self.variables.bring_back_to(limit);
+        self.services.bring_back_to(limit);
     }
 }
 

@@ -13,12 +13,11 @@ pub fn events(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
         let active = state.keyring.active().map(|(key, _)| key);
         state.keyring.keys().keys().copied().filter(|key| Some(*key) != active).collect()
     };
+    let rekeying: Vec<Uuid> = state.keyring.rekeying().iter().copied().collect();
+    // What needs something to be there comes first, so that a short history has all of it.
     let event = match (rng.below(10), known) {
-        (0, _) => RootKeysRekeying { keys: vec![one(&former, rng)?] }.into(),
-        (1, _) => {
-            let keys: Vec<Uuid> = state.keyring.rekeying().iter().copied().collect();
-            RootKeysRekeyed { keys: vec![one(&keys, rng)?] }.into()
-        }
+        (0 | 1, _) if !rekeying.is_empty() => RootKeysRekeyed { keys: vec![one(&rekeying, rng)?] }.into(),
+        (0 | 1, _) => RootKeysRekeying { keys: vec![one(&former, rng)?] }.into(),
         (2, Some(_)) => VariableDeleted { key }.into(),
         (3, Some(known)) => {
             let version = one(&known.versions.iter().map(|version| version.number).collect::<Vec<_>>(), rng)?;

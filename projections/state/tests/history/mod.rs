@@ -2,7 +2,10 @@
 
 mod draw;
 mod draw_logins;
+mod draw_services;
 mod draw_variables;
+
+use std::collections::BTreeSet;
 
 use base::{Rng, Time, Uuid};
 use model::{Actor, Batch, Caller, CommandRecord, Event, LoggedEvent, RequestId};
@@ -66,18 +69,12 @@ impl History {
     }
 }
 
-/// How many kinds of events there are.
-pub const KINDS: usize = {
-    macro_rules! count {
-        ($(($kind:literal, $version:literal) $name:ident)+) => { [$($kind),+].len() };
+/// Kinds of events that a log has none of.
+pub fn missing(log: &[Batch]) -> Vec<&'static str> {
+    macro_rules! names {
+        ($(($kind:literal, $version:literal) $name:ident)+) => { [$(stringify!($name)),+] };
     }
-    model::for_each_event!(count)
-};
-
-/// Which of them there are in a log.
-pub fn kinds(log: &[Batch]) -> std::collections::BTreeSet<&'static str> {
-    log.iter()
-        .flat_map(|batch| &batch.events)
-        .map(|logged: &LoggedEvent| Event::name(&logged.event))
-        .collect()
+    let events = log.iter().flat_map(|batch| &batch.events);
+    let known: BTreeSet<&str> = events.map(|logged: &LoggedEvent| Event::name(&logged.event)).collect();
+    model::for_each_event!(names).into_iter().filter(|name| !known.contains(name)).collect()
 }

@@ -119,7 +119,7 @@ async fn what_a_task_asks_for_reaches_its_container() {
         "Shared": {"Ports": [{"Label": "http", "Value": 20100, "To": 80, "HostIP": "127.0.0.1"}]}
     }))
     .unwrap();
-    alloc.job.as_mut().map(|job| job.task_groups[0].tasks[0].user = "1000:1000".into());
+    alloc.job.as_mut().unwrap().task_groups[0].tasks[0].user = "1000:1000".into();
     servers.assign(alloc);
     let plugin = json!({"endpoint": engine.endpoint(), "extra_labels": ["task_*"]});
     let agent = start(with_plugin(base.path(), plugin), &servers).await;

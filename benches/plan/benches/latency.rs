@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use model::Command;
 use model::document::{Job, NodeDevice, NodeDeviceResource};
+use model::{Command, JobKey};
 use plan_bench::evaluations::{Evaluation, preload, preload_with, racks, service, spread};
 use plan_bench::{is_trial, node, submit};
 use serde_json::{Value, json};
@@ -51,6 +51,7 @@ fn main() {
     let everywhere = Job { kind: Some("system".to_string()), ..service("web", 1, json!({})) };
     bench(racks(nodes, 50), "0 allocations").decide("system, every node", everywhere, nodes - 1);
     full(nodes, bench);
+    ended(nodes, if trial { 1_000 } else { 100_000 }, bench);
 }
 
 /// A card for the task.
@@ -98,6 +99,22 @@ fn full(nodes: usize, bench: impl Fn(State, &str) -> Bench) {
     }
 }
 
+/// A batch job that lives on after all its allocations have ended: they say that there is nothing to place.
+fn ended(nodes: usize, allocs: usize, bench: impl Fn(State, &str) -> Bench) {
+    let mut cluster = racks(nodes, 50);
+    let job = Job { kind: Some("batch".to_string()), ..service("web", allocs, json!({})) };
+    let (decision, _) = submit(&mut cluster, &plan_bench::register(job));
+    let eval = cluster.evals.lookup(decision.reply().evals[0]).expect("the evaluation was just created");
+    let settlement = placement::schedule(&cluster, eval, 1, cluster.time).settlement;
+    submit(&mut cluster, &Command::SettleEval(Box::new(settlement)));
+    let events = cluster.allocs.iter().map(|(_, alloc)| plan_bench::ended(alloc)).collect();
+    let batch = plan_bench::batch(&cluster, cluster.time, 16, events);
+    cluster.apply(&batch).expect("allocations may end");
+    let again = Command::EvaluateJob { key: JobKey::new("default", "web"), force_reschedule: false };
+    let bench = bench(cluster.clone(), &format!("{allocs} ended allocations"));
+    bench.time("of the job that is evaluated", Evaluation::after(&cluster, &again, 0));
+}
+
 struct Bench {
     cluster: State,
     what: String,
@@ -130,7 +147,10 @@ impl Bench {
     }
 
     fn decide(&self, name: &str, job: Job, expected: usize) {
-        let mut evaluation = Evaluation::new(&self.cluster, job, expected);
+        self.time(name, Evaluation::new(&self.cluster, job, expected));
+    }
+
+    fn time(&self, name: &str, mut evaluation: Evaluation) {
         for (start, warm) in [("cold", false), ("warm", true)] {
             // What takes long is decided less often.
             let first = (0..3).map(|_| evaluation.decide(warm)).min().unwrap_or_default();
@@ -140,7 +160,7 @@ impl Bench {
             spent.sort();
             let at = |part: usize| spent[(spent.len() * part).div_ceil(100).max(1) - 1];
             let micros = |span: Duration| format!("{:.0} us", span.as_secs_f64() * 1e6);
-            let rate = expected as f64 / at(50).as_secs_f64();
+            let rate = evaluation.expected as f64 / at(50).as_secs_f64();
             println!(
                 "{:<58} {:>9} {:>9} {:>9} {:>12.0}",
                 format!("{}: {name}, {start}", self.what),

@@ -75,8 +75,13 @@ pub struct Evaluation {
 impl Evaluation {
     /// Of a job that is registered in a copy of the cluster.
     pub fn new(cluster: &State, job: Job, expected: usize) -> Evaluation {
+        Evaluation::after(cluster, &crate::register(job), expected)
+    }
+
+    /// Of what a command leads to in a copy of the cluster.
+    pub fn after(cluster: &State, command: &Command, expected: usize) -> Evaluation {
         let mut cluster = cluster.clone();
-        let (decision, _) = submit(&mut cluster, &crate::register(job));
+        let (decision, _) = submit(&mut cluster, command);
         let eval = decision.reply().evals[0];
         Evaluation { cluster, eval, expected, chance: Rng::new(1), memory: Memory::default() }
     }

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use base::Index;
 use model::AllocId;
 use state::alloc::Alloc;
@@ -11,42 +9,57 @@ pub fn order(alloc: &Alloc) -> Order {
     (alloc.name_index, alloc.created, alloc.id)
 }
 
-/// Allocations in their order.
+/// Allocations in their order. A set is made at once, read often, and loses few: so it is a sorted list, in which what was
+/// removed leaves a gap. A job may have 100,000.
 #[derive(Clone, Debug, Default)]
-pub struct AllocSet<'a>(BTreeMap<Order, &'a Alloc>);
+pub struct AllocSet<'a> {
+    rows: Vec<(Order, Option<&'a Alloc>)>,
+    /// Rows that are no gaps.
+    len: usize,
+}
 
 impl<'a> AllocSet<'a> {
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn insert(&mut self, alloc: &'a Alloc) {
-        self.0.insert(order(alloc), alloc);
+        self.len == 0
     }
 
     pub fn remove(&mut self, alloc: &Alloc) -> bool {
-        self.0.remove(&order(alloc)).is_some()
+        let removed = self.find(alloc).and_then(|row| self.rows[row].1.take());
+        self.len -= usize::from(removed.is_some());
+        removed.is_some()
     }
 
     pub fn contains(&self, alloc: &Alloc) -> bool {
-        self.0.contains_key(&order(alloc))
+        self.find(alloc).is_some_and(|row| self.rows[row].1.is_some())
     }
 
     pub fn append(&mut self, other: AllocSet<'a>) {
-        self.0.extend(other.0);
+        if !other.is_empty() {
+            *self = self.iter().chain(other.iter()).collect();
+        }
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'a Alloc> {
-        self.0.values().copied()
+        self.rows.iter().filter_map(|(_, alloc)| *alloc)
+    }
+
+    fn find(&self, alloc: &Alloc) -> Option<usize> {
+        let order = order(alloc);
+        self.rows.binary_search_by(|row| row.0.cmp(&order)).ok()
     }
 }
 
 impl<'a> FromIterator<&'a Alloc> for AllocSet<'a> {
     fn from_iter<I: IntoIterator<Item = &'a Alloc>>(allocs: I) -> AllocSet<'a> {
-        AllocSet(allocs.into_iter().map(|alloc| (order(alloc), alloc)).collect())
+        let mut rows: Vec<_> = allocs.into_iter().map(|alloc| (order(alloc), Some(alloc))).collect();
+        if !rows.is_sorted_by(|a, b| a.0 < b.0) {
+            rows.sort_unstable_by_key(|row| row.0);
+            rows.dedup_by_key(|row| row.0);
+        }
+        AllocSet { len: rows.len(), rows }
     }
 }

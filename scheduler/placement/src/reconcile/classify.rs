@@ -53,20 +53,14 @@ pub struct Classes<'a> {
 
 impl<'a> Classes<'a> {
     pub fn of(cx: &PassContext<'a>, allocs: impl Iterator<Item = &'a Alloc>) -> Classes<'a> {
-        let mut classes = Classes::default();
+        let mut sets: [Vec<&Alloc>; 7] = Default::default();
         for alloc in allocs {
-            let set = match classify(alloc, node_condition(cx.state, alloc), cx.now) {
-                Class::Untainted => &mut classes.untainted,
-                Class::Migrate => &mut classes.migrate,
-                Class::Lost => &mut classes.lost,
-                Class::Disconnecting => &mut classes.disconnecting,
-                Class::Reconnecting => &mut classes.reconnecting,
-                Class::Ignore => &mut classes.ignore,
-                Class::Expiring => &mut classes.expiring,
-            };
-            set.insert(alloc);
+            sets[classify(alloc, node_condition(cx.state, alloc), cx.now) as usize].push(alloc);
         }
-        classes
+        // In the order of `Class`.
+        let [untainted, migrate, lost, disconnecting, reconnecting, ignore, expiring] =
+            sets.map(AllocSet::from_iter);
+        Classes { untainted, migrate, lost, disconnecting, reconnecting, ignore, expiring }
     }
 }
 

@@ -10,10 +10,17 @@ pub struct Names {
 }
 
 impl Names {
+    /// Of allocations in their order.
     pub fn new<'a>(count: u32, allocs: impl Iterator<Item = &'a Alloc>) -> Names {
-        let mut names = Names { taken: BTreeMap::new(), count };
-        allocs.for_each(|alloc| names.take(alloc.name_index));
-        names
+        let mut taken: Vec<(u32, u32)> = Vec::new();
+        for alloc in allocs {
+            match taken.last_mut() {
+                Some((index, holders)) if *index == alloc.name_index => *holders += 1,
+                _ => taken.push((alloc.name_index, 1)),
+            }
+        }
+        debug_assert!(taken.is_sorted_by(|a, b| a.0 < b.0), "allocations come in the order of their names");
+        Names { taken: taken.into_iter().collect(), count }
     }
 
     fn take(&mut self, index: u32) {

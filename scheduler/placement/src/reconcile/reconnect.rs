@@ -23,7 +23,7 @@ pub fn resolve<'a>(
     plan: &mut GroupPlan<'a>,
 ) {
     let returning = std::mem::take(&mut classes.reconnecting);
-    let mut stopped: BTreeSet<AllocId> = BTreeSet::new();
+    let (mut stopped, mut back) = (BTreeSet::new(), Vec::new());
     for original in returning.iter() {
         // It is itself a replacement, and its own original was preferred.
         if stopped.contains(&original.id) {
@@ -33,7 +33,7 @@ pub fn resolve<'a>(
         match verdict(cx, group_deployment, classes, plan, &stopped, original) {
             Some(stop) => plan.stop(stop),
             None => {
-                classes.untainted.insert(original);
+                back.push(original);
                 // Its node reported that it runs, so the reconnect has to be recorded.
                 if original.client == ClientStatus::Running {
                     plan.reconnected.push(original);
@@ -53,6 +53,8 @@ pub fn resolve<'a>(
         }
     }
     // A replacement may have reconnected too, and been stopped afterwards.
+    back.retain(|alloc| !stopped.contains(&alloc.id));
+    classes.untainted.append(back.into_iter().collect());
     plan.reconnected.retain(|back| !stopped.contains(&back.id));
 }
 

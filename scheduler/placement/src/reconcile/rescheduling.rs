@@ -61,27 +61,28 @@ impl<'a> Rescheduling<'a> {
         set: &AllocSet<'a>,
         decide: impl Fn(&'a Alloc) -> Decision,
     ) -> Rescheduling<'a> {
-        let mut due = Rescheduling::default();
+        let (mut untainted, mut now, mut later) = (Vec::new(), Vec::new(), Vec::new());
         for alloc in set.iter() {
             match decide(alloc) {
                 Decision::Skip => {}
                 // The deployment decides what becomes of its members.
                 Decision::Candidate(_) if cx.rollout.active().is_some() && is_member(cx, alloc) => {
-                    due.untainted.insert(alloc);
+                    untainted.push(alloc);
                 }
                 Decision::Candidate(_) if alloc.transition.force_reschedule && alloc.client.is_terminal() => {
-                    due.now.insert(alloc);
+                    now.push(alloc);
                 }
-                Decision::Candidate(Some(time)) if is_due(cx, alloc, time) => due.now.insert(alloc),
+                Decision::Candidate(Some(time)) if is_due(cx, alloc, time) => now.push(alloc),
                 Decision::Candidate(Some(time)) => {
                     // Until it is replaced it counts as if it ran.
-                    due.untainted.insert(alloc);
-                    due.later.push((time, alloc));
+                    untainted.push(alloc);
+                    later.push((time, alloc));
                 }
-                Decision::Stays | Decision::Candidate(None) => due.untainted.insert(alloc),
+                Decision::Stays | Decision::Candidate(None) => untainted.push(alloc),
             }
         }
-        due
+        let set = |allocs: Vec<&'a Alloc>| allocs.into_iter().collect();
+        Rescheduling { untainted: set(untainted), now: set(now), later }
     }
 }
 

@@ -51,7 +51,7 @@ fn main() {
     let everywhere = Job { kind: Some("system".to_string()), ..service("web", 1, json!({})) };
     bench(racks(nodes, 50), "0 allocations").decide("system, every node", everywhere, nodes - 1);
     full(nodes, bench);
-    ended(nodes, if trial { 1_000 } else { 100_000 }, bench);
+    ended(nodes, if trial { 1_000 } else { 50_000 }, bench);
 }
 
 /// A card for the task.

@@ -22,6 +22,7 @@ use crate::pull;
 use crate::remote::{AskedServers, ServerQueries};
 use crate::sampling;
 use crate::server::ServerClient;
+use crate::services;
 use crate::settings::NodeSettings;
 use crate::store::{self, Store, StoreError};
 use crate::task::environment;
@@ -86,6 +87,7 @@ impl Agent {
         let mut loops = JoinSet::new();
         loops.spawn(heartbeat::run(context.clone(), server.clone(), contact.clone()));
         loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), contact.clone()));
+        loops.spawn(services::sync::run(context.clone(), server.clone(), contact.clone()));
         loops.spawn(pull::send_updates(context.clone(), server, contact.clone()));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact.clone()));
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));

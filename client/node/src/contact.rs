@@ -14,6 +14,9 @@ pub struct ServerContact {
     pub register_again: Notify,
     /// Notified when a call succeeds for the first time after an outage: the servers wait for a heartbeat then.
     pub beat: Notify,
+    /// Changes when the servers may have forgotten the services of this node: it was registered anew, or was silent for so long
+    /// that they took it for down.
+    pub forgotten: watch::Sender<()>,
     outages: Mutex<Outages>,
 }
 

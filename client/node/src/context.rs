@@ -14,6 +14,7 @@ use crate::identity::Registration;
 use crate::meta::{self, Dynamic, MetaError};
 use crate::remote::ServerQueries;
 use crate::samples::Samples;
+use crate::services::{Prober, Registry, Results};
 use crate::settings::NodeSettings;
 use crate::store::Store;
 use crate::updates::Updates;
@@ -43,6 +44,11 @@ pub struct Context {
     default_tokens: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
     /// Set once, before the first allocation; not in tests of single parts.
     pub servers: OnceLock<Arc<dyn ServerQueries>>,
+    /// What allocations have registered as services.
+    pub services: Registry,
+    /// How the checks of services went last.
+    pub checks: Results,
+    pub prober: Prober,
     /// What tasks and the host used lately.
     pub samples: Samples,
     /// What happened to tasks, counted for the metrics.
@@ -68,6 +74,9 @@ impl Context {
     pub fn new(parts: ContextParts) -> Context {
         Context {
             updates: Updates::new(parts.store.clone()),
+            services: Registry::new(parts.store.clone()),
+            checks: Results::new(parts.store.clone()),
+            prober: Prober::default(),
             settings: parts.settings,
             drivers: parts.drivers,
             store: parts.store,
@@ -147,6 +156,8 @@ impl Context {
     pub fn forget_alloc(&self, id: &str) {
         self.store.forget(id);
         self.updates.forget(id);
+        self.services.forget(id);
+        self.checks.forget(id);
         self.default_tokens().remove(id);
     }
 

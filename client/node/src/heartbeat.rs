@@ -13,6 +13,9 @@ use crate::server::{Lease, ServerClient, ServerError};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// How long after the TTL a heartbeat is so late that the node may have been down meanwhile.
+const LATE_AFTER: Duration = Duration::from_secs(1);
+
 /// The first heartbeat is sent within this time, spread so that nodes that start together do not send together.
 const FIRST_BEAT_WITHIN: Duration = Duration::from_secs(10);
 
@@ -69,6 +72,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
     loop {
         let lease = register(&context, &*server, &mut rng).await;
         record_contact(&context, &contact, &lease);
+        contact.forgotten.send_replace(());
         let mut ttl = lease.ttl;
         // A first heartbeat after the TTL would have the node marked as down before it was ever ready.
         let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN.min(ttl / 2)) };
@@ -148,7 +152,11 @@ fn record_contact(context: &Context, contact: &ServerContact, lease: &Lease) {
     if changed {
         context.change_node(|node| node.scheduling_eligibility = lease.eligibility.clone());
     }
-    contact.last_beat.send_replace(Some(Beat { at: Instant::now(), ttl: lease.ttl }));
+    let now = Instant::now();
+    let before = contact.last_beat.send_replace(Some(Beat { at: now, ttl: lease.ttl }));
+    if before.is_some_and(|before| now > before.at + before.ttl + LATE_AFTER) {
+        contact.forgotten.send_replace(());
+    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ pub mod rpc;
 mod samples;
 mod sampling;
 pub mod server;
+pub mod services;
 pub mod settings;
 mod stats;
 pub mod store;

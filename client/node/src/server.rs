@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use model::document::{Allocation, Node};
-use wire::messages::{AllocIdentitiesResponse, PlacedAlloc, WorkloadIdentityRequest};
+use wire::messages::{AllocIdentitiesResponse, PlacedAlloc, ServiceRegistration, WorkloadIdentityRequest};
 
 /// The servers' answer to a registration or a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,4 +81,17 @@ pub trait ServerClient: Send + Sync + 'static {
 
     fn update_allocs(&self, updates: Vec<Allocation>)
     -> impl Future<Output = Result<(), ServerError>> + Send;
+
+    /// Instances of services of allocations on this node; what the servers know already changes nothing.
+    fn register_services(
+        &self,
+        services: Vec<ServiceRegistration>,
+    ) -> impl Future<Output = Result<(), ServerError>> + Send;
+
+    /// Refused with a text that says `not found` when there is none.
+    fn remove_service(
+        &self,
+        namespace: &str,
+        id: &str,
+    ) -> impl Future<Output = Result<(), ServerError>> + Send;
 }

@@ -23,6 +23,7 @@ use crate::driver::{DriverNetwork, TaskHandle};
 use crate::hook::HookState;
 use crate::identity::Registration;
 use crate::meta::Dynamic;
+use crate::services::{AllocChecks, Registered};
 
 const META: &str = "meta";
 const REGISTRATION: &str = "registration";
@@ -60,7 +61,8 @@ pub enum StoreError {
 
 /// The agent's local state; without a keyspace (when the directories go with the agent) nothing is stored.
 ///
-/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`,
+/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `s/<alloc>` (ids of services),
+/// `c/<alloc>` (results of checks), `t/<alloc>/<task>`,
 /// `h/<alloc>/<task, or nothing>/<hook>`, `meta`, and `registration`.
 /// Values are JSON: self-describing, so that older and newer agents can read each other's.
 #[derive(Clone)]
@@ -222,14 +224,35 @@ impl Store {
     /// What an earlier agent has stored of a hook. What cannot be read is reported and counts as nothing: hooks can
     /// be run again.
     pub fn load_hook(&self, alloc_id: &str, task: Option<&str>, hook: &str) -> HookState {
-        let key = hook_key(alloc_id, task, hook);
-        let state = self.get(&key).and_then(|bytes| parse_some(&key, bytes.as_deref()));
-        state
-            .unwrap_or_else(|error| {
-                tracing::error!(key, %error, "the state of a hook cannot be read");
-                None
-            })
-            .unwrap_or_default()
+        self.load_or_nothing(&hook_key(alloc_id, task, hook))
+    }
+
+    fn load_or_nothing<T: DeserializeOwned + Default>(&self, key: &str) -> T {
+        let found = self.get(key).and_then(|bytes| parse_some(key, bytes.as_deref()));
+        let found = found.unwrap_or_else(|error| {
+            tracing::error!(key, %error, "an entry of the local state cannot be read");
+            None
+        });
+        found.unwrap_or_default()
+    }
+
+    pub fn put_services(&self, alloc_id: &str, registered: &Registered) {
+        self.put(format!("s/{alloc_id}"), registered);
+    }
+
+    /// The services that an earlier agent has registered. What cannot be read counts as nothing: servers forget the
+    /// services of an allocation with it.
+    pub fn load_services(&self, alloc_id: &str) -> Registered {
+        self.load_or_nothing(&format!("s/{alloc_id}"))
+    }
+
+    pub fn put_checks(&self, alloc_id: &str, checks: &AllocChecks) {
+        self.put(format!("c/{alloc_id}"), checks);
+    }
+
+    /// How checks went for an earlier agent. What cannot be read counts as nothing: they run again.
+    pub fn load_checks(&self, alloc_id: &str) -> AllocChecks {
+        self.load_or_nothing(&format!("c/{alloc_id}"))
     }
 
     pub fn put_meta(&self, dynamic: &Dynamic) {
@@ -258,7 +281,8 @@ impl Store {
     }
 
     pub fn forget(&self, alloc_id: &str) {
-        let mut keys: Vec<String> = ["a", "d", "k"].iter().map(|kind| format!("{kind}/{alloc_id}")).collect();
+        let mut keys: Vec<String> =
+            ["a", "d", "k", "s", "c"].iter().map(|kind| format!("{kind}/{alloc_id}")).collect();
         let prefixes = ["t", "h"].map(|kind| format!("{kind}/{alloc_id}/"));
         if let Some(keyspace) = self.keyspace() {
             let stored = prefixes.iter().flat_map(|prefix| keyspace.prefix(prefix));

@@ -96,6 +96,7 @@ pub fn alloc_context(context: &Arc<Context>) -> AllocContext {
         roles: BTreeMap::new(),
         versions: watch::channel(alloc()).1,
         stopping: watch::channel(None).1,
+        commands: mpsc::channel(1).0.downgrade(),
         predecessors: Default::default(),
         deployment_status: Mutex::default(),
     }

@@ -24,6 +24,11 @@ pub enum AllocCommand {
         revive: bool,
         reply: Reply,
     },
+    /// All tasks that run, because a check of the group's services fails; it counts as their failure.
+    RestartUnhealthy {
+        reason: String,
+        reply: Reply,
+    },
     /// None for all tasks that run.
     Signal {
         task: Option<String>,

@@ -1,11 +1,11 @@
 //! Whether an allocation counts as healthy: for deployments, and for migrations off draining nodes.
 //!
-//! Decided from the states of its tasks. Checks of services are not run by this agent, so an allocation that has
-//! some is judged as if it had none.
+//! Decided from the states of its tasks, and from the checks of its services where the job asks for that.
 
 use base::{Duration, Time};
 use model::document::{Allocation, TaskState};
 
+use crate::services::{ExpectedChecks, ServiceHealth};
 use crate::task::events::{DEAD, PENDING, RUNNING};
 use crate::task::lifecycle::{Role, Roles, Stage, States};
 
@@ -15,6 +15,7 @@ pub struct HealthCheck {
     min_healthy_time: Duration,
     healthy_deadline: Duration,
     until: Time,
+    by_checks: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +51,16 @@ impl HealthCheck {
             min_healthy_time: min_healthy_time.map_or(Duration::from_secs(10), |span| span.0),
             healthy_deadline,
             until: now.plus(healthy_deadline),
+            by_checks: matches!(checked_by.as_deref(), None | Some("" | "checks")),
         })
     }
 
-    pub fn judge(&self, roles: &Roles, states: &States, now: Time) -> Verdict {
+    /// The checks that decide in this version of the allocation.
+    pub fn expected_checks(&self, alloc: &Allocation, roles: &Roles) -> ExpectedChecks {
+        if self.by_checks { ExpectedChecks::of(alloc, roles) } else { ExpectedChecks::default() }
+    }
+
+    pub fn judge(&self, roles: &Roles, states: &States, services: &ServiceHealth, now: Time) -> Verdict {
         let watched = || {
             roles
                 .iter()
@@ -61,26 +68,31 @@ impl HealthCheck {
                 .filter_map(|(name, role)| Some((name, *role, states.get(name)?)))
         };
         if watched().any(|(_, _, state)| state.failed) {
-            return self.blame(watched(), now);
+            return self.blame(watched(), services, now);
         }
         if watched().all(|(_, role, state)| is_well(role, state)) {
             let latest = watched().map(|(_, _, state)| state.started_at.time()).max().unwrap_or_default();
-            let healthy_at = latest.plus(self.min_healthy_time);
-            if healthy_at <= now {
+            let since = services.passing_since.map(|passing| passing.max(latest));
+            let healthy_at = since.map(|since| since.plus(self.min_healthy_time));
+            if healthy_at.is_some_and(|at| at <= now) {
                 return Verdict::Healthy;
             }
             if now < self.until {
-                return Verdict::Open(healthy_at.min(self.until));
+                return Verdict::Open(healthy_at.unwrap_or(self.until).min(self.until));
             }
         }
-        if now >= self.until { self.blame(watched(), now) } else { Verdict::Open(self.until) }
+        if now >= self.until { self.blame(watched(), services, now) } else { Verdict::Open(self.until) }
     }
 
     fn blame<'a>(
         &self,
         tasks: impl Iterator<Item = (&'a String, Role, &'a TaskState)>,
+        services: &ServiceHealth,
         now: Time,
     ) -> Verdict {
+        let are_young = services.passing_since.is_none_or(|since| since.plus(self.min_healthy_time) > now);
+        let sick = (now >= self.until && are_young && !services.services.is_empty())
+            .then(|| format!("Services not healthy by deadline: {}", services.services.join(", ")));
         let reason = |role: Role, state: &TaskState| -> Option<String> {
             if state.failed {
                 return Some("Unhealthy because of failed task".to_string());
@@ -92,12 +104,14 @@ impl HealthCheck {
                 return Some(format!("Task not running by healthy_deadline of {}", self.healthy_deadline));
             }
             let young = state.started_at.time().plus(self.min_healthy_time) > now;
-            (state.state == RUNNING && young).then(|| {
-                format!(
-                    "Task not running for min_healthy_time of {} by healthy_deadline of {}",
-                    self.min_healthy_time, self.healthy_deadline
-                )
-            })
+            if state.state != RUNNING {
+                return None;
+            }
+            let text = format!(
+                "Task not running for min_healthy_time of {} by healthy_deadline of {}",
+                self.min_healthy_time, self.healthy_deadline
+            );
+            young.then_some(text).or_else(|| sick.clone())
         };
         let blamed = tasks.filter_map(|(name, role, state)| Some((name.clone(), reason(role, state)?)));
         Verdict::Unhealthy(blamed.collect())
@@ -145,7 +159,18 @@ mod tests {
             ..TaskState::default()
         };
         let states = tasks.iter().enumerate().map(|(n, t)| (name(n), state(t.1, t.2, t.3))).collect();
-        watch().judge(&roles, &states, at(now))
+        let services = ServiceHealth { passing_since: Some(Time::ZERO), services: Vec::new() };
+        watch().judge(&roles, &states, &services, at(now))
+    }
+
+    /// A task that runs since 0, with a service whose checks pass since then, or do not.
+    fn judge_checks(passing_since: Option<i64>, now: i64) -> Verdict {
+        let role = Role { stage: Stage::Main, sidecar: false, leader: false };
+        let state =
+            TaskState { state: RUNNING.into(), started_at: Timestamp::from(at(0)), ..TaskState::default() };
+        let services = ServiceHealth { passing_since: passing_since.map(at), services: vec!["web".into()] };
+        let (roles, states) = ([("t0".to_string(), role)].into(), [("t0".to_string(), state)].into());
+        watch().judge(&roles, &states, &services, at(now))
     }
 
     fn blamed(reason: &str) -> Verdict {
@@ -158,6 +183,17 @@ mod tests {
         let tasks = [(Main, RUNNING, false, 0), (Main, RUNNING, false, 5), (Prestart, DEAD, false, 0)];
         assert_eq!(judge(&tasks, 12), Verdict::Open(at(15)));
         assert_eq!(judge(&tasks, 15), Verdict::Healthy);
+    }
+
+    #[test]
+    fn checks_must_pass_for_a_while_too() {
+        assert_eq!(judge_checks(None, 30), Verdict::Open(at(60)), "nothing but the deadline is certain");
+        assert_eq!(judge_checks(Some(20), 25), Verdict::Open(at(30)));
+        assert_eq!(judge_checks(Some(20), 30), Verdict::Healthy);
+        assert_eq!(judge_checks(Some(55), 58), Verdict::Open(at(60)));
+        for passing_since in [None, Some(55)] {
+            assert_eq!(judge_checks(passing_since, 60), blamed("Services not healthy by deadline: web"));
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::task::lifecycle::{self, Coordinator, Role, Roles};
 use crate::task::requests::{Kill, TaskRequest};
 use crate::task::runner::TaskRunner;
 use crate::task::states::TaskStates;
+use commands::Restart;
 use stopping::Stopping;
 
 /// Requests that one task has not answered yet; more are rejected.
@@ -48,6 +49,8 @@ struct TaskChannels {
 enum Step {
     Prerun(Result<(), HookError>),
     Update,
+    Prerestart(Restart),
+    Postrestart,
     Prekill,
     Postrun,
 }
@@ -71,6 +74,8 @@ pub struct AllocRunner {
     reported: Option<Allocation>,
     /// `prerun` is over and the loops of the tasks were started.
     started: bool,
+    /// A newer version came during `prerun`.
+    changed_early: bool,
     /// `postrun` was begun.
     finished: bool,
 }
@@ -116,6 +121,7 @@ impl AllocRunner {
             roles,
             versions: newest,
             stopping,
+            commands: handle.commands.downgrade(),
             predecessors,
             deployment_status: Mutex::new(deployment_status),
         };
@@ -134,6 +140,7 @@ impl AllocRunner {
             final_status: None,
             reported: None,
             started: false,
+            changed_early: false,
             finished: false,
         };
         context.tasks.spawn(runner.run());
@@ -175,7 +182,8 @@ impl AllocRunner {
     fn after_step(&mut self, step: Step) {
         match step {
             Step::Prerun(result) => self.start_tasks(result),
-            Step::Update => {}
+            Step::Update | Step::Postrestart => {}
+            Step::Prerestart(restart) => self.restart_prepared(restart),
             Step::Prekill => self.stopping.iter_mut().for_each(|stopping| stopping.prekill_done = true),
             Step::Postrun => self.status.send_modify(|status| {
                 status.done = true;
@@ -209,6 +217,8 @@ impl AllocRunner {
             let text = format!("failed to setup alloc: pre-run hook \"{hook}\" failed: {message}");
             self.stop(KillReason::Setup(text), true);
             self.stop_poststop_too();
+        } else if self.changed_early {
+            self.run_update();
         }
         if status::is_stopped(&self.alloc.alloc().desired_status) {
             self.stop(KillReason::Stopped, false);

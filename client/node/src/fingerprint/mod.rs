@@ -139,8 +139,7 @@ fn versions(settings: &NodeSettings, attributes: &mut Attributes) {
     for (name, value) in [
         ("nomad.version", NOMAD_VERSION),
         ("nomad.revision", ""),
-        // Services are not registered by this agent: a job that insists on it must not come here.
-        ("nomad.service_discovery", "false"),
+        ("nomad.service_discovery", "true"),
         ("sojourn.version", env!("CARGO_PKG_VERSION")),
         ("unique.advertise.address", address),
     ] {

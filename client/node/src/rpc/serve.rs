@@ -100,6 +100,12 @@ impl Endpoints {
         }
     }
 
+    fn checks(&self, request: &AllocSpecificRequest) -> Result<AllocChecksResponse, RemoteError> {
+        self.alloc(&request.alloc_id)?;
+        let results = self.local.context.checks.of(&request.alloc_id);
+        Ok(AllocChecksResponse { results: Map(results), meta: QueryMeta::default() })
+    }
+
     /// Tasks with a schedule are rejected here, so no schedule holds one back.
     fn pause_state(&self, request: &AllocPauseRequest) -> Result<AllocGetPauseResponse, RemoteError> {
         self.check_task(request)?;
@@ -296,11 +302,7 @@ impl Handler for Endpoints {
                 self.local.allocs.collect_all().await;
                 encode(Ok(GenericResponse::default()))
             }
-            // Service checks are not run here, so there are no results.
-            method::ALLOCATIONS_CHECKS => {
-                let request: AllocSpecificRequest = decode(&body)?;
-                encode(self.alloc(&request.alloc_id).map(|_| AllocChecksResponse::default()))
-            }
+            method::ALLOCATIONS_CHECKS => encode(self.checks(&decode(&body)?)),
             method::ALLOCATIONS_GET_PAUSE_STATE => encode(self.pause_state(&decode(&body)?)),
             method::ALLOCATIONS_SET_PAUSE_STATE => encode(self.set_pause_state(&decode(&body)?)),
             method::NODE_META_READ => encode(Ok(self.meta())),

@@ -16,7 +16,8 @@ use wire::messages::{
     AllocIdentitiesRequest, AllocIdentitiesResponse, AllocSpecificRequest, AllocUpdateRequest,
     AllocsGetRequest, AllocsGetResponse, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest,
     NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc, QueryOptions,
-    SingleAllocResponse, WorkloadIdentityRequest, WriteRequest, method,
+    ServiceDeleteRequest, ServiceRegistration, ServiceUpsertRequest, SingleAllocResponse,
+    WorkloadIdentityRequest, WriteRequest, method,
 };
 use wire::{Connection, Frames, Limits, RemoteError, RemoteErrorKind, RpcError, RpcSecurity};
 
@@ -396,6 +397,19 @@ impl ServerClient for WireServers {
         let request =
             AllocUpdateRequest { alloc: updates.into(), evals: Default::default(), write: self.write() };
         let _: GenericResponse = self.call(method::NODE_UPDATE_ALLOC, &request, ANSWER_WITHIN).await?;
+        Ok(())
+    }
+
+    async fn register_services(&self, services: Vec<ServiceRegistration>) -> Result<(), ServerError> {
+        let request = ServiceUpsertRequest { services: services.into(), write: self.write() };
+        let _: GenericResponse = self.call(method::SERVICE_UPSERT, &request, ANSWER_WITHIN).await?;
+        Ok(())
+    }
+
+    async fn remove_service(&self, namespace: &str, id: &str) -> Result<(), ServerError> {
+        let write = WriteRequest { namespace: namespace.to_string(), ..self.write() };
+        let request = ServiceDeleteRequest { id: id.to_string(), write };
+        let _: GenericResponse = self.call(method::SERVICE_DELETE_BY_ID, &request, ANSWER_WITHIN).await?;
         Ok(())
     }
 }

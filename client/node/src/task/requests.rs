@@ -19,10 +19,11 @@ pub type RestartReply = oneshot::Sender<Result<(), String>>;
 /// What others may ask of a running task.
 #[derive(Debug)]
 pub enum TaskRequest {
-    /// `revive` also starts a task that has ended.
+    /// `revive` also starts a task that has ended. A restart of an `unhealthy` task counts as its failure.
     Restart {
         reason: String,
         revive: bool,
+        unhealthy: bool,
         reply: RestartReply,
     },
     Signal {

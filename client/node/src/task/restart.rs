@@ -30,6 +30,8 @@ pub enum Cause<'a> {
     Killed,
     /// Somebody asked for a restart: neither counted nor delayed.
     Asked,
+    /// It ran, and was ended because a check of one of its services failed.
+    Unhealthy,
     StartFailed {
         recoverable: bool,
     },
@@ -101,6 +103,7 @@ impl Tracker {
             Cause::Asked => {
                 return Decision::Restart { after: Duration::ZERO, reason: "User requested restart" };
             }
+            Cause::Unhealthy => (false, false),
             Cause::StartFailed { recoverable } => (false, !recoverable),
             Cause::Exited(exit) => (exit.is_success(), false),
         };

@@ -45,6 +45,7 @@ const NOT_RUNNING: &str = "Task not running";
 enum Stop {
     Killed,
     RestartRequested,
+    Unhealthy,
     StartFailed { recoverable: bool },
     Exited(Exit),
 }
@@ -276,11 +277,12 @@ impl TaskRunner {
                     self.task.tasks.add_event(&self.task.name, events::signaling(&name, ""));
                     reply.send(send_signal(&self.task, &*running, signal).await).ok();
                 }
-                Happened::Requested(TaskRequest::Restart { reason, reply, .. }) => {
+                Happened::Requested(TaskRequest::Restart { reason, unhealthy, reply, .. }) => {
                     self.task.tasks.add_event(&self.task.name, events::restart_signaled(&reason));
                     self.restarting.push(reply);
+                    self.hooks.prerestart(&self.task).await;
                     self.stop(&*running).await.ok();
-                    return Ok(Stop::RestartRequested);
+                    return Ok(if unhealthy { Stop::Unhealthy } else { Stop::RestartRequested });
                 }
                 Happened::Updated => self.hooks.update(&self.task).await,
             }
@@ -299,6 +301,7 @@ impl TaskRunner {
         let cause = match &stop {
             Stop::Killed => Cause::Killed,
             Stop::RestartRequested => Cause::Asked,
+            Stop::Unhealthy => Cause::Unhealthy,
             Stop::StartFailed { recoverable } => Cause::StartFailed { recoverable: *recoverable },
             Stop::Exited(exit) => Cause::Exited(exit),
         };
@@ -348,7 +351,7 @@ impl TaskRunner {
                 _ = kill.wait_for(Option::is_some) => return Ok(false),
                 () = self.task.context.shutdown.cancelled() => return Err(Shutdown),
                 Some(request) = self.requests.recv() => match request {
-                    TaskRequest::Restart { reason, revive: true, reply } => {
+                    TaskRequest::Restart { reason, revive: true, reply, .. } => {
                         self.revive(&reason);
                         self.restarting.push(reply);
                         return Ok(true);

@@ -94,6 +94,11 @@ impl TaskStates {
         self.lock_running().remove(name);
     }
 
+    /// Something else that the loop of the allocation looks at has changed.
+    pub fn touch(&self) {
+        self.changed.send_replace(());
+    }
+
     /// Gets a message after each change.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()

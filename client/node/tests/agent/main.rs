@@ -9,5 +9,6 @@ mod full_disk;
 mod hooks;
 mod identity;
 mod raw_exec;
+mod services;
 mod support;
 mod wire;

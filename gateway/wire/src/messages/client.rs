@@ -259,10 +259,28 @@ pub struct NodeIdentityResponse {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocChecksResponse {
-    /// By the check's id. No server looks into them.
-    pub results: Map<String, Map<String, String>>,
+    /// By the check's id.
+    pub results: Map<String, AllocCheckStatus>,
     #[serde(flatten)]
     pub meta: QueryMeta,
+}
+
+/// How a check of a service went last: `AllocCheckStatus` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocCheckStatus {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub check: String,
+    pub group: String,
+    pub mode: String,
+    pub output: String,
+    pub service: String,
+    pub task: String,
+    pub status: String,
+    pub status_code: i64,
+    /// Unix seconds.
+    pub timestamp: i64,
 }
 
 /// `Allocations.SetPauseState` and, without a state, `Allocations.GetPauseState`.

@@ -37,7 +37,9 @@ impl AllocHook for HealthHook {
             watched.check = None;
         }
         let Some(check) = &watched.check else { return Check::default() };
-        let healthy = match check.judge(&alloc.roles, &alloc.tasks.states(), now) {
+        let expected = check.expected_checks(&newest, &alloc.roles);
+        let services = alloc.context.checks.health(&alloc.id, &expected);
+        let healthy = match check.judge(&alloc.roles, &alloc.tasks.states(), &services, now) {
             Verdict::Open(at) => return Check { again_at: Some(at), stop: None },
             Verdict::Healthy => true,
             Verdict::Unhealthy(blamed) => {

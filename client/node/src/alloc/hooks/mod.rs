@@ -5,6 +5,7 @@
 
 mod alloc_dir;
 mod await_previous;
+mod group_services;
 mod health;
 mod max_run_duration;
 mod migrate_disk;
@@ -16,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Time;
 use model::document::{AllocDeploymentStatus, Allocation, TaskGroup, Timestamp};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
-use super::handle::AllocStatus;
+use super::handle::{AllocCommand, AllocStatus};
 use super::status;
 use crate::context::Context;
 use crate::hook::{HookError, HookFuture, HookState, log_failure, ready};
@@ -37,6 +38,7 @@ fn all() -> Vec<Box<dyn AllocHook>> {
         Box::new(migrate_disk::MigrateDisk),
         Box::new(health::HealthHook::default()),
         Box::new(network::Network),
+        Box::new(group_services::GroupServices::default()),
         Box::new(shutdown_delay::ShutdownDelay),
     ]
 }
@@ -65,6 +67,16 @@ pub trait AllocHook: Debug + Send + Sync {
     /// Called after every change of a task and whenever a time that it has returned has come. It must not wait.
     fn check(&self, _alloc: &AllocContext, _now: Time) -> Check {
         Check::default()
+    }
+
+    /// Several tasks are restarted, and none has been sent a signal yet.
+    fn prerestart<'a>(&'a self, _alloc: &'a AllocContext) -> HookFuture<'a> {
+        ready(Ok(()))
+    }
+
+    /// They run again, or will not.
+    fn postrestart<'a>(&'a self, _alloc: &'a AllocContext) -> HookFuture<'a> {
+        ready(Ok(()))
     }
 
     /// All tasks must end, and none has been sent a signal yet.
@@ -133,6 +145,8 @@ pub struct AllocContext {
     pub versions: watch::Receiver<Arc<Allocation>>,
     /// The order to end all tasks, once it is given.
     pub stopping: watch::Receiver<Option<Kill>>,
+    /// To ask the allocation's own loop for a restart.
+    pub commands: mpsc::WeakSender<AllocCommand>,
     pub predecessors: Predecessors,
     /// What is known of its health; changed with [`AllocContext::set_health`].
     pub deployment_status: Mutex<Option<AllocDeploymentStatus>>,
@@ -232,6 +246,18 @@ impl AllocHooks {
         let checks: Vec<Check> = self.list.iter().map(|hook| hook.check(alloc, now)).collect();
         let again_at = checks.iter().filter_map(|check| check.again_at).min();
         (checks.into_iter().filter_map(|check| check.stop).collect(), again_at)
+    }
+
+    pub async fn prerestart(&self, alloc: &AllocContext) {
+        for hook in &self.list {
+            log_failure(&alloc.id, "prerestart", hook.prerestart(alloc).await);
+        }
+    }
+
+    pub async fn postrestart(&self, alloc: &AllocContext) {
+        for hook in &self.list {
+            log_failure(&alloc.id, "postrestart", hook.postrestart(alloc).await);
+        }
     }
 
     pub async fn prekill(&self, alloc: &AllocContext) {

@@ -41,6 +41,14 @@ impl AllocHook for Recorder {
         Check { again_at: self.again_at, stop: None }
     }
 
+    fn prerestart<'a>(&'a self, _: &'a AllocContext) -> HookFuture<'a> {
+        self.note("prerestart")
+    }
+
+    fn postrestart<'a>(&'a self, _: &'a AllocContext) -> HookFuture<'a> {
+        self.note("postrestart")
+    }
+
     fn prekill<'a>(&'a self, _: &'a AllocContext) -> HookFuture<'a> {
         self.note("prekill")
     }
@@ -83,6 +91,10 @@ async fn every_step_runs_in_the_order_of_the_list() {
         Some(Time::from_secs(i64::from(b'b'))),
         "the first of all times"
     );
+    hooks.prerestart(&alloc).await;
+    assert_eq!(taken(&log), "a prerestart, c prerestart, b prerestart");
+    hooks.postrestart(&alloc).await;
+    assert_eq!(taken(&log), "a postrestart, c postrestart, b postrestart");
     hooks.prekill(&alloc).await;
     assert_eq!(taken(&log), "a prekill, c prekill, b prekill");
     hooks.postrun(&alloc).await;
@@ -140,6 +152,7 @@ fn the_list_is_in_the_order_of_nomad() {
         "migrate_disk",
         "alloc_health_watcher",
         "network",
+        "group_services",
         "group_shutdown_delay",
     ];
     assert_eq!(names, expected);

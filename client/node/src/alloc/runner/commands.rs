@@ -11,11 +11,30 @@ use crate::alloc::status;
 use crate::task::events::{self, KillReason, RUNNING};
 use crate::task::requests::{Kill, TaskRequest};
 
+const STOPPING: &str = "the allocation is stopping";
+
+/// A restart of one task, of all that run, or (`revive`) of all.
+#[derive(Debug)]
+pub(super) struct Restart {
+    task: Option<String>,
+    revive: bool,
+    /// It counts as a failure of the tasks.
+    unhealthy: bool,
+    reason: String,
+    reply: Reply,
+}
+
 impl AllocRunner {
     pub(super) fn obey(&mut self, command: AllocCommand) {
         match command {
             AllocCommand::Update(alloc) => self.change_version(alloc),
-            AllocCommand::Restart { task, revive, reply } => self.restart(task, revive, reply),
+            AllocCommand::Restart { task, revive, reply } => {
+                let reason = "User requested restart".to_string();
+                self.restart(Restart { task, revive, unhealthy: false, reason, reply });
+            }
+            AllocCommand::RestartUnhealthy { reason, reply } => {
+                self.restart(Restart { task: None, revive: false, unhealthy: true, reason, reply });
+            }
             AllocCommand::Signal { task, signal, name, reply } => {
                 let request = |reply| TaskRequest::Signal { signal, name: name.clone(), reply };
                 self.ask_tasks(task, false, request, reply);
@@ -38,11 +57,10 @@ impl AllocRunner {
         }
         self.alloc.context.store.put_alloc(&alloc);
         self.versions.send_replace(Arc::clone(&alloc));
-        if self.started {
-            self.run_step(|hooks, alloc| async move {
-                hooks.update(&alloc).await;
-                Step::Update
-            });
+        match self.started {
+            true => self.run_update(),
+            // Hooks whose `prerun` has seen an older version are told after it.
+            false => self.changed_early = true,
         }
         if stopped {
             self.stop(KillReason::Stopped, false);
@@ -53,6 +71,13 @@ impl AllocRunner {
             self.report_again();
         }
         self.kill_missing(&alloc);
+    }
+
+    pub(super) fn run_update(&mut self) {
+        self.run_step(|hooks, alloc| async move {
+            hooks.update(&alloc).await;
+            Step::Update
+        });
     }
 
     /// The servers had lost sight of this node and see it again: they get its state at once.
@@ -72,13 +97,40 @@ impl AllocRunner {
         }
     }
 
-    fn restart(&mut self, task: Option<String>, revive: bool, reply: Reply) {
+    /// Several tasks are restarted after the hooks have prepared for it, one by itself.
+    fn restart(&mut self, restart: Restart) {
         if self.stopping.is_some() {
-            reply.send(Err("the allocation is stopping".to_string())).ok();
-            return;
+            restart.reply.send(Err(STOPPING.to_string())).ok();
+        } else if restart.task.is_some() || !self.started {
+            self.restart_now(restart);
+        } else {
+            self.run_step(|hooks, alloc| async move {
+                hooks.prerestart(&alloc).await;
+                Step::Prerestart(restart)
+            });
         }
+    }
+
+    /// The hooks are ready for it; they get to know when it is over.
+    pub(super) fn restart_prepared(&mut self, mut restart: Restart) {
+        let (reply, answered) = oneshot::channel();
+        let asked = std::mem::replace(&mut restart.reply, reply);
+        if self.stopping.is_some() {
+            restart.reply.send(Err(STOPPING.to_string())).ok();
+        } else {
+            self.restart_now(restart);
+        }
+        self.run_step(|hooks, alloc| async move {
+            let answer = answered.await.unwrap_or_else(|_| Err("Task not running".to_string()));
+            hooks.postrestart(&alloc).await;
+            asked.send(answer).ok();
+            Step::Postrestart
+        });
+    }
+
+    fn restart_now(&mut self, Restart { task, revive, unhealthy, reason, reply }: Restart) {
         let everything = task.is_none() && revive;
-        let request = |reply| TaskRequest::Restart { reason: "User requested restart".into(), revive, reply };
+        let request = |reply| TaskRequest::Restart { reason: reason.clone(), revive, unhealthy, reply };
         self.ask_tasks(task, everything, request, reply);
         if everything {
             self.coordinator.start_over();

@@ -1,9 +1,14 @@
 //! The environment of the task, and the variables that its texts may use.
 
+use model::document::{Allocation, Job, Task, TaskGroup};
+
 use super::{StartRequest, TaskContext, TaskHook, parts};
+use crate::context::Context;
 use crate::driver::FsIsolation;
 use crate::hook::{HookError, HookFuture, HookState, ready};
+use crate::layout::AllocDir;
 use crate::task::environment::{Environment, Sources};
+use crate::task::parts::TaskParts;
 
 #[derive(Debug)]
 pub struct EnvironmentHook;
@@ -27,22 +32,47 @@ impl TaskHook for EnvironmentHook {
 fn build(hook: &'static str, task: &TaskContext, start: &mut StartRequest) -> Result<(), HookError> {
     let alloc = start.alloc.clone();
     let parts = parts(&alloc, task, hook)?;
-    let (node, context) = (task.context.node(), &task.context);
-    let isolation = context.drivers.capabilities(&parts.task.driver).map(|can| can.fs_isolation);
-    let mut environment = Environment::build(&Sources {
-        alloc: &alloc,
-        job: parts.job,
-        group: parts.group,
-        task: parts.task,
-        node: &node,
-        region: &context.settings.region,
-        alloc_dir: &task.alloc_dir,
-        task_dir: &start.dir,
-        isolation: isolation.unwrap_or(FsIsolation::None),
-        inherited: &context.inherited,
-    });
+    let mut environment = of_task(&task.context, &task.alloc_dir, &alloc, parts);
     // What earlier hooks have added stays.
     environment.variables.extend(std::mem::take(&mut start.environment.variables));
     start.environment = environment;
     Ok(())
+}
+
+/// Of a task in this version of its allocation, without what hooks add.
+pub(crate) fn of_task(
+    context: &Context,
+    alloc_dir: &AllocDir,
+    alloc: &Allocation,
+    TaskParts { job, group, task }: TaskParts<'_>,
+) -> Environment {
+    let isolation = context.drivers.capabilities(&task.driver).map(|can| can.fs_isolation);
+    Environment::build(&Sources {
+        alloc,
+        job,
+        group,
+        task,
+        node: &context.node(),
+        region: &context.settings.region,
+        alloc_dir,
+        task_dir: &alloc_dir.task(&task.name),
+        isolation: isolation.unwrap_or(FsIsolation::None),
+        inherited: &context.inherited,
+    })
+}
+
+/// What texts of the group itself may name: what is the same for all of its tasks.
+pub(crate) fn of_group(
+    context: &Context,
+    alloc_dir: &AllocDir,
+    alloc: &Allocation,
+    job: &Job,
+    group: &TaskGroup,
+) -> Environment {
+    let mut environment =
+        of_task(context, alloc_dir, alloc, TaskParts { job, group, task: &Task::default() });
+    for name in ["NOMAD_TASK_NAME", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR"] {
+        environment.variables.remove(name);
+    }
+    environment
 }

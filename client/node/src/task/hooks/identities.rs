@@ -362,6 +362,7 @@ impl Renewal {
             ("restart", _) => TaskRequest::Restart {
                 reason: format!("identity \"{}\" was renewed", identity.name),
                 revive: false,
+                unhealthy: false,
                 reply,
             },
             ("signal", Ok(signal)) => TaskRequest::Signal { signal, name: name.clone(), reply },

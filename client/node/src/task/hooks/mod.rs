@@ -4,9 +4,10 @@
 //! one after the other, in the order of the list at every step.
 
 mod dispatch_payload;
-mod environment;
+pub(crate) mod environment;
 mod identities;
 mod logs;
+mod services;
 mod shutdown_delay;
 mod task_dir;
 mod validate;
@@ -39,6 +40,7 @@ fn all() -> Vec<Box<dyn TaskHook>> {
         Box::new(dispatch_payload::DispatchPayload),
         Box::new(volumes::Volumes),
         Box::new(identities::Identities::default()),
+        Box::new(services::TaskServices::default()),
         Box::new(shutdown_delay::ShutdownDelay),
     ]
 }
@@ -70,6 +72,11 @@ pub trait TaskHook: Debug + Send + Sync {
 
     /// The task runs.
     fn poststart<'a>(&'a mut self, _task: &'a TaskContext) -> HookFuture<'a> {
+        ready(Ok(()))
+    }
+
+    /// The running task is restarted and has not been sent a signal yet.
+    fn prerestart<'a>(&'a mut self, _task: &'a TaskContext) -> HookFuture<'a> {
         ready(Ok(()))
     }
 
@@ -208,6 +215,12 @@ impl TaskHooks {
     pub async fn poststart(&mut self, task: &TaskContext) {
         for (hook, _) in &mut self.0 {
             log_failure(&task.alloc().id, "poststart", hook.poststart(task).await);
+        }
+    }
+
+    pub async fn prerestart(&mut self, task: &TaskContext) {
+        for (hook, _) in &mut self.0 {
+            log_failure(&task.alloc().id, "prerestart", hook.prerestart(task).await);
         }
     }
 

@@ -46,6 +46,10 @@ impl TaskHook for Recorder {
         self.note("poststart")
     }
 
+    fn prerestart<'a>(&'a mut self, _: &'a TaskContext) -> HookFuture<'a> {
+        self.note("prerestart")
+    }
+
     fn prekill<'a>(&'a mut self, _: &'a TaskContext) -> HookFuture<'a> {
         self.note("prekill")
     }
@@ -94,6 +98,8 @@ async fn every_step_runs_in_the_order_of_the_list() {
     assert_eq!(taken(&log), "a poststart, b poststart, c poststart");
     hooks.update(&task).await;
     assert_eq!(taken(&log), "a update, b update, c update");
+    hooks.prerestart(&task).await;
+    assert_eq!(taken(&log), "a prerestart, b prerestart, c prerestart");
     hooks.prekill(&task).await;
     assert_eq!(taken(&log), "a prekill, b prekill, c prekill");
     hooks.exited(&task, &Exit::default()).await;
@@ -147,6 +153,7 @@ fn the_list_is_in_the_order_of_nomad() {
             "dispatch_payload",
             "volumes",
             "identities",
+            "task_services",
             "shutdown_delay"
         ]
     );

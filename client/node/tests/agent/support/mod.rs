@@ -17,7 +17,10 @@ use node::server::{Assigned, Lease, ServerClient, ServerError};
 use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wire::messages::{AllocIdentitiesResponse, PlacedAlloc, SignedWorkloadIdentity, WorkloadIdentityRequest};
+use wire::messages::{
+    AllocIdentitiesResponse, PlacedAlloc, ServiceRegistration, SignedWorkloadIdentity,
+    WorkloadIdentityRequest,
+};
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,6 +86,10 @@ pub struct Cluster {
     pub ttl: Option<Duration>,
     /// The order of calls, by name.
     pub calls: Vec<&'static str>,
+    /// Instances of services by id.
+    pub services: BTreeMap<String, ServiceRegistration>,
+    /// Registrations are refused.
+    pub refuses_services: bool,
 }
 
 #[derive(Debug)]
@@ -234,6 +241,22 @@ impl ServerClient for FakeServers {
         }
         cluster.updates.extend(updates.into_iter().map(|update| (update.id.clone(), update)));
         Ok(())
+    }
+
+    async fn register_services(&self, services: Vec<ServiceRegistration>) -> Result<(), ServerError> {
+        self.called("register_services")?;
+        let mut cluster = self.cluster.lock().unwrap();
+        if cluster.refuses_services {
+            return Err(ServerError::Refused("node is down".into()));
+        }
+        cluster.services.extend(services.into_iter().map(|service| (service.id.clone(), service)));
+        Ok(())
+    }
+
+    async fn remove_service(&self, _: &str, id: &str) -> Result<(), ServerError> {
+        self.called("remove_service")?;
+        let removed = self.cluster.lock().unwrap().services.remove(id);
+        removed.map(drop).ok_or_else(|| ServerError::Refused("service registration not found".into()))
     }
 }
 

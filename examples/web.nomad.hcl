@@ -1,5 +1,5 @@
-# Two instances, each with a port of its own. The shell is all they need: whoever has a web server at hand
-# starts it on $NOMAD_PORT_http instead.
+# Two instances, each with a port of its own, that are found under the name of their service. The shell is all they
+# need: whoever has a web server at hand starts it on $NOMAD_PORT_http instead, and adds a check.
 job "web" {
   type = "service"
 
@@ -14,6 +14,17 @@ job "web" {
     network {
       port "http" {}
     }
+
+    # GET /v1/service/web says where the instances are.
+    service {
+      name     = "web"
+      provider = "nomad"
+      port     = "http"
+      tags     = ["instance-${NOMAD_ALLOC_INDEX}"]
+    }
+
+    # An instance leaves the list this long before it is stopped.
+    shutdown_delay = "1s"
 
     restart {
       attempts = 2

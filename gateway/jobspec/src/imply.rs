@@ -30,8 +30,8 @@ pub fn imply_constraints(job: &mut Job) {
     }
 }
 
-/// Keeps groups with services of Nomad's own on nodes that register them. For clusters that have such nodes: nodes of ours do
-/// not yet, and where there are no others the job would wait for ever for what registering it only warns about.
+/// Keeps groups with services of Nomad's own on nodes that register them. For clusters that have such nodes: where there are
+/// none yet, or nodes of earlier releases only, the job would wait for ever.
 ///
 /// `is_offered` looks at every node, so it is asked only about jobs that have such services.
 pub fn imply_service_discovery(job: &mut Job, is_offered: impl FnOnce() -> bool) {

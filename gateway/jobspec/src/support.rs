@@ -4,7 +4,7 @@
 use std::fmt;
 
 use model::document::{
-    Consul, Duration, Job, NetworkResource, Resources, Service, Task, TaskGroup, UpdateStrategy,
+    Consul, Duration, Job, NetworkResource, Resources, Service, ServiceCheck, Task, TaskGroup, UpdateStrategy,
 };
 
 use crate::canonical::DEFAULT_STAGGER;
@@ -225,7 +225,7 @@ impl Findings<'_> {
         ]);
         group.update.iter().for_each(|block| self.update(block));
         group.networks.iter().for_each(|network| self.network(network));
-        group.services.iter().for_each(|service| self.service(service));
+        group.services.iter().for_each(|service| self.service(service, None));
     }
 
     /// There are no updates without a deployment to pace.
@@ -256,21 +256,49 @@ impl Findings<'_> {
         ]);
     }
 
-    fn service(&mut self, service: &Service) {
+    /// `driver` is that of the task, for a service of a task.
+    fn service(&mut self, service: &Service, driver: Option<&str>) {
         let service_name = format!("service \"{}\"", service.name);
         let what = if service.name.is_empty() { "service" } else { &service_name };
-        let of_consul = matches!(service.provider.as_str(), "" | "consul");
-        if of_consul
-            && self.needs(what, "consul.version", "Consul: a service without provider is one of Consul")
-        {
+        if matches!(service.provider.as_str(), "" | "consul") {
+            self.needs(what, "consul.version", "Consul: a service without provider is one of Consul");
             return;
         }
+        // Nomad's own provider has no place for them either.
+        let weights = service.weights.as_ref().is_some_and(|own| (own.passing, own.warning) != (1, 1));
         self.ignored(&[
-            (what, true),
-            ("check", !service.checks.is_empty()),
-            ("connect", service.connect.is_some()),
-            ("service identity", service.identity.is_some()),
+            ("service enable_tag_override", service.enable_tag_override),
+            ("service meta", !service.meta.is_empty()),
+            ("service canary_meta", !service.canary_meta.is_empty()),
+            ("service tagged_addresses", !service.tagged_addresses.is_empty()),
+            ("service weights", weights),
         ]);
+        self.address_mode("service", &service.address_mode);
+        if service.address_mode == "driver"
+            && let Some(driver @ ("raw_exec" | "mock_driver")) = driver
+        {
+            let why = format!("the service is not registered: {driver} gives a task no network of its own");
+            self.find("service address_mode \"driver\"", Effect::Ignored, why);
+        }
+        service.checks.iter().for_each(|check| self.check(check));
+    }
+
+    fn check(&mut self, check: &ServiceCheck) {
+        const WHY: &str = "the provider nomad has none";
+        self.fails(&[
+            ("check success_before_passing", check.success_before_passing != 0, WHY),
+            ("check failures_before_critical", check.failures_before_critical != 0, WHY),
+            ("check failures_before_warning", check.failures_before_warning != 0, WHY),
+            ("check expose", check.expose, WHY),
+            ("check tls_server_name", !check.tls_server_name.is_empty(), WHY),
+        ]);
+        self.address_mode("check", &check.address_mode);
+    }
+
+    fn address_mode(&mut self, what: &str, mode: &str) {
+        let what = format!("{what} address_mode \"{mode}\"");
+        let why = "nodes of this release have the network of the host only";
+        self.fails(&[(&what, matches!(mode, "alloc" | "alloc_ipv6"), why)]);
     }
 
     fn task(&mut self, task: &Task) {
@@ -298,7 +326,7 @@ impl Findings<'_> {
             ),
         ]);
         task.resources.iter().for_each(|resources| self.resources(resources));
-        task.services.iter().for_each(|service| self.service(service));
+        task.services.iter().for_each(|service| self.service(service, Some(&task.driver)));
     }
 
     fn driver(&mut self, driver: &str) {

@@ -16,5 +16,6 @@ mod language;
 mod mesh;
 mod mutated;
 mod nomad_api;
+mod services;
 mod variables;
 mod wrong_types;

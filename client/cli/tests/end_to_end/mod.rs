@@ -21,6 +21,7 @@ mod many_callers;
 mod reconnecting_nodes;
 mod reload;
 mod separate_processes;
+mod services;
 mod snapshot;
 mod support;
 mod tls;

@@ -47,27 +47,23 @@ impl Checks {
     pub(super) fn plan(&mut self, owner: &Arc<Owner>, checks: Vec<Check>, start_over: bool) {
         let Owner { context, alloc_id, task, .. } = &**owner;
         context.checks.plan(alloc_id, task, &checks, start_over, clock::now());
-        // What has ended was aborted below.
+        // What was aborted before has ended by now.
         while self.loops.try_join_next().is_some() {}
         let mut before = std::mem::take(&mut self.running);
         for check in checks {
             let id = check.id.clone();
-            let goes_on = before.remove(&id).filter(|(own, _)| *own == check && !start_over);
-            let running = goes_on.unwrap_or_else(|| {
-                let looping = run(Arc::clone(owner), check.clone());
-                (check, self.loops.spawn(context.tasks.track_future(looping)))
-            });
-            if let Some((_, twin)) = self.running.insert(id, running) {
-                // Two checks that are the same in everything have one result.
-                twin.abort();
-            }
+            let running = match before.remove(&id) {
+                Some((own, running)) if own == check && !start_over => (own, running),
+                replaced => {
+                    end(replaced);
+                    let looping = run(Arc::clone(owner), check.clone());
+                    (check, self.loops.spawn(context.tasks.track_future(looping)))
+                }
+            };
+            // Two checks that are the same in everything have one result.
+            end(self.running.insert(id, running));
         }
-        let kept: Vec<tokio::task::Id> = self.running.values().map(|(_, running)| running.id()).collect();
-        for (_, running) in before.into_values() {
-            if !kept.contains(&running.id()) {
-                running.abort();
-            }
-        }
+        before.into_values().for_each(|gone| end(Some(gone)));
         owner.tasks.touch();
     }
 
@@ -77,6 +73,12 @@ impl Checks {
         self.loops.abort_all();
         owner.context.checks.remove(&owner.alloc_id, &owner.task);
         owner.tasks.touch();
+    }
+}
+
+fn end(running: Option<(Check, AbortHandle)>) {
+    if let Some((_, running)) = running {
+        running.abort();
     }
 }
 

@@ -136,13 +136,16 @@ impl Registry {
         self.lock().allocs.remove(alloc_id);
     }
 
-    /// The servers may have forgotten this node's instances.
-    pub(crate) fn send_again(&self) {
+    /// The servers may have forgotten the instances of an allocation, or all.
+    pub(crate) fn send_again(&self, alloc_id: Option<&str>) {
         let mut content = self.lock();
-        content.instances.values_mut().for_each(|instance| {
-            instance.is_known = false;
-            instance.not_before = None;
-        });
+        for instance in content.instances.values_mut() {
+            let of_alloc = instance.wanted.as_ref().map(|wanted| wanted.alloc_id.as_str());
+            if alloc_id.is_none() || alloc_id == of_alloc {
+                instance.is_known = false;
+                instance.not_before = None;
+            }
+        }
         drop(content);
         self.changed.notify_one();
     }
@@ -281,7 +284,9 @@ mod tests {
         assert_eq!(sent(&registry), [], "they know");
         registry.register(WEB, vec![instance("x", 2)]);
         assert_eq!(sent(&registry), [Call::Register(vec![instance("x", 2)]), remove("y").unwrap()]);
-        registry.send_again();
+        registry.send_again(Some("other"));
+        assert_eq!(sent(&registry), []);
+        registry.send_again(None);
         assert_eq!(sent(&registry), [Call::Register(vec![instance("x", 2)])]);
         registry.register(WEB, vec![]);
         assert_eq!(sent(&registry), [remove("x").unwrap()]);

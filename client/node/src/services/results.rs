@@ -10,6 +10,7 @@ use wire::messages::AllocCheckStatus;
 
 use super::check::{Check, FAILURE, PENDING, SUCCESS};
 use super::probe::Outcome;
+use crate::alloc::hooks::group_of;
 use crate::store::Store;
 use crate::task::lifecycle::{Roles, Stage};
 
@@ -50,10 +51,7 @@ pub struct ServiceHealth {
 
 impl ExpectedChecks {
     pub fn of(alloc: &Allocation, roles: &Roles) -> ExpectedChecks {
-        let group = alloc.job.as_ref().and_then(|job| {
-            job.task_groups.iter().find(|group| group.name.as_ref() == Some(&alloc.task_group))
-        });
-        let Some(group) = group else { return ExpectedChecks::default() };
+        let Some(group) = group_of(alloc) else { return ExpectedChecks::default() };
         let stays =
             |task: &str| roles.get(task).is_some_and(|role| role.stage == Stage::Main || role.sidecar);
         let of_tasks = group.tasks.iter().filter(|task| stays(&task.name));

@@ -27,7 +27,7 @@ pub(crate) async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, 
     loop {
         if forgotten.has_changed().unwrap_or(false) {
             forgotten.mark_unchanged();
-            context.services.send_again();
+            context.services.send_again(None);
         }
         let call = match context.services.next_call(Instant::now()) {
             Ok(call) => call,
@@ -35,7 +35,7 @@ pub(crate) async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, 
                 tokio::select! {
                     () = context.services.changed() => {}
                     () = until(at) => {}
-                    Ok(()) = forgotten.changed() => context.services.send_again(),
+                    Ok(()) = forgotten.changed() => context.services.send_again(None),
                 }
                 continue;
             }

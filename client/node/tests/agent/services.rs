@@ -256,6 +256,27 @@ async fn checks_pass_fail_and_time_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn checks_are_run_as_the_newest_version_of_the_job_has_them() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (port, _health) = web_server(200).await;
+    let check = |expected: &str| http_check("web", json!({"Header": {"X-Expected": [expected]}}));
+    servers.assign(checked(port, json!([check("a"), http_check("old", json!({}))]), json!({})));
+    let agent = start(settings(base.path()), &servers).await;
+    let is = |status: &'static str| move |check: &AllocCheckStatus| check.status == status;
+    let before = await_check(&agent, "web", is("success"));
+    await_check(&agent, "old", is("success"));
+    let (other, _health) = web_server(503).await;
+    // Its address is no part of a check's id.
+    servers.assign(checked(other, json!([check("b"), http_check("new", json!({}))]), json!({})));
+    let after = await_check(&agent, "web", is("failure"));
+    assert_eq!((after.id, after.status_code), (before.id, 503));
+    await_check(&agent, "new", is("failure"));
+    let all = agent.local().context.checks.of(&alloc_id(1));
+    assert_eq!(all.len(), 2, "{all:?}");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_fails_too_often_restarts_its_task_under_the_policy() {
     let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
     let (port, _health) = web_server(500).await;

@@ -4,10 +4,10 @@ use api::{AllocFileInfo, AllocResourceUsage, HostStats, TaskResourceUsage};
 use model::document::Map;
 use serde_json::{Value, json};
 use wire::messages::{
-    AllocChecksResponse, AllocGetPauseResponse, AllocRestartRequest, AllocStatsResponse, ClientStatsResponse,
-    Empty, FsListResponse, FsLogsRequest, FsPathRequest, FsStreamRequest, GenericResponse,
-    NodeIdentityResponse, NodeMetaApplyRequest, NodeMetaResponse, NodeSpecificRequest, QueryMeta,
-    StreamFrameWrapper, method,
+    AllocCheckStatus, AllocChecksResponse, AllocGetPauseResponse, AllocRestartRequest, AllocStatsResponse,
+    ClientStatsResponse, Empty, FsListResponse, FsLogsRequest, FsPathRequest, FsStreamRequest,
+    GenericResponse, NodeIdentityResponse, NodeMetaApplyRequest, NodeMetaResponse, NodeSpecificRequest,
+    QueryMeta, StreamFrameWrapper, method,
 };
 
 use crate::support::{Cluster, assert_holds, node_id, request};
@@ -261,6 +261,23 @@ async fn checks_and_schedules_are_asked_of_the_node() {
     for path in [format!("/v1/client/allocation/{alloc}/checks"), format!("/v1/allocation/{alloc}/checks")] {
         assert_eq!(cluster.get(&path).await.json(), json!({}));
     }
+    let check = AllocCheckStatus {
+        id: "c1".into(),
+        check: "alive".into(),
+        status: "success".into(),
+        status_code: 200,
+        timestamp: 7,
+        ..AllocCheckStatus::default()
+    };
+    let results = Map([("c1".to_string(), check)].into());
+    cluster.nodes.answers(method::ALLOCATIONS_CHECKS, &AllocChecksResponse { results, ..Default::default() });
+    assert_eq!(
+        cluster.get(&format!("/v1/client/allocation/{alloc}/checks")).await.json(),
+        json!({"c1": {
+            "ID": "c1", "Check": "alive", "Group": "", "Mode": "", "Output": "", "Service": "", "Task": "",
+            "Status": "success", "StatusCode": 200, "Timestamp": 7
+        }})
+    );
     cluster.nodes.answers(method::ALLOCATIONS_GET_PAUSE_STATE, &AllocGetPauseResponse::default());
     let path = format!("/v1/client/allocation/{alloc}/pause");
     assert_eq!(cluster.get(&format!("{path}?task=server")).await.json(), json!({"ScheduleState": ""}));

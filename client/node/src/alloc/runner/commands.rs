@@ -69,6 +69,7 @@ impl AllocRunner {
         }
         if !back && alloc.client_status != self.update().client_status {
             self.report_again();
+            self.alloc.context.services.send_again(Some(&alloc.id));
         }
         self.kill_missing(&alloc);
     }

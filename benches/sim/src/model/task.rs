@@ -7,6 +7,7 @@ use executor::Exit;
 use model::document::{AllocDeploymentStatus, Allocation, Task, TaskState};
 use node::alloc::health::{HealthCheck, Verdict};
 use node::alloc::status;
+use node::services::ServiceHealth;
 use node::task::events::{self, DEAD, PENDING, RUNNING};
 use node::task::lifecycle::{Role, Roles};
 use node::task::restart::{Cause, Decision, Policy, Tracker};
@@ -150,7 +151,7 @@ impl Run {
     pub fn judge(&mut self, now: Time) -> Option<Duration> {
         let watch = self.health.as_ref().filter(|_| !matches!(self.phase, Phase::Stopping))?;
         let states = self.states.clone().into_iter().collect();
-        let healthy = match watch.judge(&self.roles, &states, now) {
+        let healthy = match watch.judge(&self.roles, &states, &ServiceHealth::without_checks(), now) {
             Verdict::Open(until) => return Some(until.since(now)),
             Verdict::Healthy => true,
             Verdict::Unhealthy(_) => false,

@@ -159,8 +159,7 @@ mod tests {
             ..TaskState::default()
         };
         let states = tasks.iter().enumerate().map(|(n, t)| (name(n), state(t.1, t.2, t.3))).collect();
-        let services = ServiceHealth { passing_since: Some(Time::ZERO), services: Vec::new() };
-        watch().judge(&roles, &states, &services, at(now))
+        watch().judge(&roles, &states, &ServiceHealth::without_checks(), at(now))
     }
 
     /// A task that runs since 0, with a service whose checks pass since then, or do not.

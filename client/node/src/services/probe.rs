@@ -212,6 +212,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_certificate_of_nobody_passes_only_unverified() {
+        let own = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_string()]).unwrap();
+        let key = rustls::pki_types::PrivatePkcs8KeyDer::from(own.signing_key.serialize_der());
+        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![own.cert.der().clone()], key.into())
+            .unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                if matches!(stream.read(&mut [0; 4096]).await, Ok(0) | Err(_)) {
+                    continue;
+                }
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.ok();
+                stream.shutdown().await.ok();
+            }
+        });
+        let prober = Prober::default();
+        for (skips_verification, status) in [(true, SUCCESS), (false, FAILURE)] {
+            let probe = HttpProbe { skips_verification, ..get(format!("https://{address}/")) };
+            let outcome = prober.run(&check(Probe::Http(Box::new(probe)), Span::from_secs(20))).await;
+            assert_eq!(outcome.status, status, "{outcome:?}");
+            assert_eq!(outcome.output.contains("certificate"), !skips_verification, "{outcome:?}");
+        }
+    }
+
+    #[tokio::test]
     async fn who_does_not_answer_in_time_or_at_all_has_failed() {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = silent.local_addr().unwrap().to_string();

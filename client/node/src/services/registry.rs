@@ -34,8 +34,8 @@ pub struct Workload<'a> {
     pub task: &'a str,
 }
 
-/// Which ids each workload of an allocation has registered. Stored, so that the next agent can remove what is not wanted any
-/// more then.
+/// Which ids each workload of an allocation has registered, until their removal is acknowledged. Stored, so that the next
+/// agent can remove what is not wanted any more then.
 pub type Registered = BTreeMap<String, BTreeSet<String>>;
 
 /// What must be sent to the servers for an instance.
@@ -47,6 +47,8 @@ pub(crate) enum Call {
 
 #[derive(Debug)]
 struct Instance {
+    alloc_id: String,
+    task: String,
     namespace: String,
     /// `None` for one that is to be removed.
     wanted: Option<ServiceRegistration>,
@@ -111,22 +113,20 @@ impl Registry {
         let registered = content.allocs.entry(of.alloc_id.to_string()).or_insert_with(load);
         let now: BTreeSet<String> =
             registrations.iter().map(|registration| registration.id.clone()).collect();
-        let before = registered.get(of.task).cloned().unwrap_or_default();
-        if now != before {
-            match now.is_empty() {
-                true => drop(registered.remove(of.task)),
-                false => drop(registered.insert(of.task.to_string(), now.clone())),
-            }
+        let held = registered.entry(of.task.to_string()).or_default();
+        let gone: Vec<String> = held.difference(&now).cloned().collect();
+        let before = held.len();
+        held.extend(now);
+        if held.len() != before {
             self.store.put_services(of.alloc_id, registered);
         }
         for registration in registrations {
-            let id = registration.id.clone();
-            content.want(id, of.namespace, Some(registration));
+            content.want(registration.id.clone(), of, Some(registration));
         }
-        for id in before.difference(&now) {
-            content.want(id.clone(), of.namespace, None);
+        for id in gone {
+            content.want(id, of, None);
         }
-        content.bound_removals();
+        content.bound_removals(&self.store);
         drop(content);
         self.changed.notify_one();
     }
@@ -191,7 +191,7 @@ impl Registry {
             }
             Call::Remove { id, .. } => {
                 if content.instances.get(id).is_some_and(|instance| instance.wanted.is_none()) {
-                    content.instances.remove(id);
+                    content.remove(id, &self.store);
                 }
             }
         }
@@ -213,7 +213,7 @@ impl Registry {
                 let removal = content.instances.get(id).filter(|instance| instance.wanted.is_none());
                 if removal.is_some_and(|instance| instance.refused >= REMOVAL_TRIES) {
                     tracing::warn!(id, "a service instance was not removed");
-                    content.instances.remove(id);
+                    content.remove(id, &self.store);
                 }
             }
         }
@@ -221,16 +221,33 @@ impl Registry {
 }
 
 impl Content {
-    fn want(&mut self, id: String, namespace: &str, wanted: Option<ServiceRegistration>) {
+    fn want(&mut self, id: String, of: Workload<'_>, wanted: Option<ServiceRegistration>) {
         if self.instances.get(&id).is_some_and(|instance| instance.wanted == wanted) {
             return;
         }
-        let namespace = namespace.to_string();
-        let instance = Instance { namespace, wanted, is_known: false, refused: 0, not_before: None };
+        let instance = Instance {
+            alloc_id: of.alloc_id.to_string(),
+            task: of.task.to_string(),
+            namespace: of.namespace.to_string(),
+            wanted,
+            is_known: false,
+            refused: 0,
+            not_before: None,
+        };
         self.instances.insert(id, instance);
     }
 
-    fn bound_removals(&mut self) {
+    /// There is no such instance any more, neither here nor, as far as it is known, at the servers.
+    fn remove(&mut self, id: &str, store: &Store) {
+        let Some(Instance { alloc_id, task, .. }) = self.instances.remove(id) else { return };
+        let Some(registered) = self.allocs.get_mut(&alloc_id) else { return };
+        if registered.get_mut(&task).is_some_and(|held| held.remove(id)) {
+            registered.retain(|_, held| !held.is_empty());
+            store.put_services(&alloc_id, registered);
+        }
+    }
+
+    fn bound_removals(&mut self, store: &Store) {
         let removals = |instances: &BTreeMap<String, Instance>| -> Vec<String> {
             let removed = instances.iter().filter(|(_, instance)| instance.wanted.is_none());
             removed.map(|(id, _)| id.clone()).collect()
@@ -238,7 +255,7 @@ impl Content {
         let all = removals(&self.instances);
         let surplus = all.len().saturating_sub(REMOVALS_MAX);
         for id in all.into_iter().take(surplus) {
-            self.instances.remove(&id);
+            self.remove(&id, store);
         }
     }
 
@@ -338,9 +355,21 @@ mod tests {
             let registry = Registry::new(Store::open(dir.path()).unwrap());
             registry.register(WEB, vec![instance("x", 1), instance("y", 1)]);
         }
+        {
+            let registry = Registry::new(Store::open(dir.path()).unwrap());
+            registry.register(WEB, vec![instance("x", 1)]);
+            assert_eq!(sent(&registry), [Call::Register(vec![instance("x", 1)]), remove("y").unwrap()]);
+            registry.register(WEB, vec![]);
+            assert_eq!(registry.next_call(Instant::now()), remove("x"), "and the agent dies");
+        }
+        {
+            let registry = Registry::new(Store::open(dir.path()).unwrap());
+            registry.register(WEB, vec![]);
+            assert_eq!(sent(&registry), [remove("x").unwrap()]);
+        }
         let registry = Registry::new(Store::open(dir.path()).unwrap());
-        registry.register(WEB, vec![instance("x", 1)]);
-        assert_eq!(sent(&registry), [Call::Register(vec![instance("x", 1)]), remove("y").unwrap()]);
+        registry.register(WEB, vec![]);
+        assert_eq!(sent(&registry), []);
     }
 
     #[tokio::test]

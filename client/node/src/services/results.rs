@@ -41,12 +41,19 @@ pub struct Results {
 pub struct ExpectedChecks(BTreeMap<String, Vec<String>>);
 
 /// How the checks of an allocation are, for its health.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServiceHealth {
     /// Since when all of them pass; `None` while some do not.
     pub passing_since: Option<Time>,
     /// The services with checks that do not pass; all, if they do.
     pub services: Vec<String>,
+}
+
+impl ServiceHealth {
+    /// Of an allocation whose health no check decides about.
+    pub fn without_checks() -> ServiceHealth {
+        ServiceHealth { passing_since: Some(Time::ZERO), services: Vec::new() }
+    }
 }
 
 impl ExpectedChecks {

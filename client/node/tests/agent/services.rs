@@ -179,7 +179,9 @@ async fn web_server(status: u16) -> (i64, watch::Sender<u16>) {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut status = status.clone();
             tokio::spawn(async move {
-                stream.read(&mut [0; 4096]).await.ok();
+                if matches!(stream.read(&mut [0; 4096]).await, Ok(0) | Err(_)) {
+                    return;
+                }
                 let Ok(code) = status.wait_for(|code| *code > 0).await.map(|code| *code) else { return };
                 let answer =
                     format!("HTTP/1.1 {code} X\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody");

@@ -11,6 +11,7 @@ fn main() {
     for name in ["SOURCE_DATE_EPOCH", "SOJOURN_REVISION", "SOJOURN_BUILD_DATE"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
+    fold_identical_functions();
     let root = repository();
     if let Some(root) = &root {
         watch(root);
@@ -25,6 +26,19 @@ fn main() {
         if let Some(value) = value {
             println!("cargo::rustc-env={name}={value}");
         }
+    }
+}
+
+/// Of what is compiled for each type anew, much is the same code. Only the program that is made to be small is linked so, and
+/// only where Rust brings the linker that can.
+fn fold_identical_functions() {
+    let is =
+        |name: &str, wanted: &[&str]| std::env::var(name).is_ok_and(|value| wanted.contains(&value.as_str()));
+    let has_lld = is("CARGO_CFG_TARGET_ARCH", &["x86_64"])
+        && is("CARGO_CFG_TARGET_OS", &["linux"])
+        && is("CARGO_CFG_TARGET_ENV", &["gnu"]);
+    if has_lld && is("OPT_LEVEL", &["s", "z"]) {
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
     }
 }
 

@@ -95,8 +95,8 @@ impl Client {
     }
 
     /// `PUT /v1/operator/keyring/rotate`.
-    pub async fn rotate_root_key(&self, full: bool) -> Result<KeyringRotated, Error> {
-        let query = Query::new().flag("full", full);
+    pub async fn rotate_root_key(&self, full: bool, algo: &str) -> Result<KeyringRotated, Error> {
+        let query = Query::new().flag("full", full).with("algo", algo);
         Ok(self.put("/v1/operator/keyring/rotate", query, &()).await?.value)
     }
 

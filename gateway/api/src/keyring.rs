@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 pub struct RootKeyMeta {
     #[serde(rename = "KeyID")]
     pub key_id: String,
+    /// Of what it encrypts.
     pub algorithm: String,
+    /// Of what it signs, which Nomad does not say.
+    pub signing_algorithm: String,
     pub create_time: i64,
     pub create_index: u64,
     pub modify_index: u64,
@@ -39,7 +42,7 @@ pub struct SigningKeySet {
     pub keys: Vec<WebKey>,
 }
 
-/// An RSA public key as RFC 7518 has it.
+/// An RSA public key as RFC 7518 has it, or an Ed25519 key as RFC 8037 has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WebKey {
     #[serde(rename = "use")]
@@ -50,8 +53,23 @@ pub struct WebKey {
     pub key_id: String,
     #[serde(rename = "alg")]
     pub algorithm: String,
-    #[serde(rename = "n")]
+    #[serde(rename = "n", skip_serializing_if = "String::is_empty")]
     pub modulus: String,
-    #[serde(rename = "e")]
+    #[serde(rename = "e", skip_serializing_if = "String::is_empty")]
     pub exponent: String,
+    #[serde(rename = "crv", skip_serializing_if = "String::is_empty")]
+    pub curve: String,
+    /// What an Ed25519 key consists of.
+    #[serde(rename = "x", skip_serializing_if = "String::is_empty")]
+    pub point: String,
+}
+
+/// What verifiers of workloads' tokens are told about who signs them (OpenID Connect Discovery).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IssuerMetadata {
+    pub issuer: String,
+    pub jwks_uri: String,
+    pub response_types_supported: Vec<String>,
+    pub subject_types_supported: Vec<String>,
+    pub id_token_signing_alg_values_supported: Vec<String>,
 }

@@ -13,6 +13,9 @@ pub const AUDIENCE: &str = "nomadproject.io";
 /// The claims of one token, by their names in it. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
+    /// Who signed it, if the cluster has been given an address for that.
+    #[serde(rename = "iss", default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
     #[serde(rename = "sub")]
     pub subject: String,
     #[serde(rename = "aud")]
@@ -101,6 +104,7 @@ pub enum NoIdentity {
 impl Claims {
     fn new(subject: String, holder: Holder, now: Time, ttl: Duration) -> Claims {
         Claims {
+            issuer: None,
             id: token_id(&subject, now),
             subject,
             audience: vec![AUDIENCE.to_string()],

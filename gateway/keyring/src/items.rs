@@ -66,7 +66,7 @@ fn digest(key: &SigningKey, purpose: &[u8], plain: &[u8]) -> Result<[u8; 32], Ke
 #[cfg(test)]
 mod tests {
     use model::event::RootKeyActivated;
-    use model::{Actor, CommandRecord, Event, RequestId};
+    use model::{Actor, CommandRecord, Event, RequestId, SigningAlgorithm};
     use state::{Delta, Moment, State};
 
     use super::*;
@@ -76,8 +76,8 @@ mod tests {
     fn items_open_for_their_variable_and_equal_ones_are_known_without_being_opened() {
         let own = ServerSecret::new(1.into(), &[1; 32]).unwrap();
         let mut state = State::default();
-        let activate = |state: &mut State, index| {
-            let key = SigningKey::generate().unwrap();
+        let activate = |state: &mut State, index, algorithm| {
+            let key = SigningKey::generate(algorithm).unwrap();
             let sealed = vec![key.seal_for(own.server(), &own.public()).unwrap()];
             let (modulus, exponent) = key.public();
             let activated = RootKeyActivated { key: key.id(), modulus, exponent, sealed };
@@ -85,7 +85,7 @@ mod tests {
             let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
             state.absorb(at, &record, [Event::from(activated)].iter(), &mut Delta::default());
         };
-        activate(&mut state, 1);
+        activate(&mut state, 1, SigningAlgorithm::EdDsa);
         let signer = Signer::new(ServerSecret::new(1.into(), &[1; 32]).unwrap());
         let items = |value: &str| Items::from([("password".to_string(), value.to_string())]);
         let (key, other) = (VariableKey::new("default", "a/b"), VariableKey::new("default", "a/c"));
@@ -99,7 +99,7 @@ mod tests {
         assert!(!sealed.is_same(&seal(&state, &key, "hunter3")));
         assert_ne!(sealed.digest, seal(&state, &other, "hunter2").digest, "nobody sees that they are equal");
 
-        activate(&mut state, 2);
+        activate(&mut state, 2, SigningAlgorithm::Rs256);
         assert_eq!(signer.open_items(&state.keyring, &key, &sealed), Ok(items("hunter2")));
         assert_ne!(sealed.digest, seal(&state, &key, "hunter2").digest, "another key");
     }

@@ -36,6 +36,6 @@ pub enum KeyError {
     /// It was sealed for another server or as another key, or its bytes changed.
     #[error("root key {0} cannot be opened with the key of this server")]
     Open(base::Uuid),
-    #[error("root key {0} is not an RSA key")]
+    #[error("root key {0} is neither an RSA key nor an Ed25519 key")]
     Content(base::Uuid),
 }

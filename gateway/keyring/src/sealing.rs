@@ -64,7 +64,7 @@ fn associated(key: Uuid, purpose: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use model::event::RootKeyActivated;
-    use model::{Actor, CommandRecord, Event, RequestId};
+    use model::{Actor, CommandRecord, Event, RequestId, SigningAlgorithm};
     use state::{Delta, Moment, State};
 
     use super::*;
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_secret_opens_with_its_key_and_for_its_purpose_alone() {
         let own = ServerSecret::new(1.into(), &[1; 32]).unwrap();
-        let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
+        let [key, other] = SigningAlgorithm::ALL.map(|algorithm| SigningKey::generate(algorithm).unwrap());
         let mut state = State::default();
         for (index, key) in [(1, &key), (2, &other)] {
             let sealed = vec![key.seal_for(own.server(), &own.public()).unwrap()];
@@ -84,10 +84,17 @@ mod tests {
             state.absorb(at, &record, [Event::from(activated)].iter(), &mut Delta::default());
         }
         let signer = Signer::new(own);
+        assert_eq!(state.keyring.algorithm(), SigningAlgorithm::EdDsa);
         let sealed = signer.seal(&state.keyring, b"token", b"secret").unwrap();
         assert_eq!(sealed.key, other.id(), "the active key");
         assert!(!sealed.bytes.windows(6).any(|bytes| bytes == b"secret"));
         assert_eq!(signer.unseal(&state.keyring, b"token", &sealed), Ok(b"secret".to_vec()));
+        let reopened = Signer::new(ServerSecret::new(1.into(), &[1; 32]).unwrap());
+        assert_eq!(
+            reopened.unseal(&state.keyring, b"token", &sealed),
+            Ok(b"secret".to_vec()),
+            "after a restart"
+        );
         let refused = Err(KeyError::Open(other.id()));
         assert_eq!(signer.unseal(&state.keyring, b"other", &sealed), refused);
         for at in [0, 1, 30, sealed.bytes.len() - 1] {

@@ -107,44 +107,100 @@ fn associated(key: Uuid, server: Uuid) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
+    use base::{Index, Time};
+    use model::batch::{Batch, LoggedEvent};
+    use model::event::RootKeyActivated;
+    use model::{Actor, CommandRecord, Event, RequestId, SigningAlgorithm};
+    use state::{Delta, Moment, State};
+
     use super::*;
 
     fn secret(server: u128, byte: u8) -> ServerSecret {
         ServerSecret::new(server.into(), &[byte; 32]).unwrap()
     }
 
-    #[test]
-    fn a_sealed_key_opens_for_its_server_alone() {
-        let (own, other) = (secret(1, 1), secret(2, 2));
-        let key = SigningKey::generate().unwrap();
-        let sealed = key.seal_for(own.server(), &own.public()).unwrap();
-        let opened = own.open(key.id(), &sealed.bytes).unwrap();
-        assert_eq!(opened.public(), key.public());
-        assert_eq!(opened.sign(b"claims").unwrap(), key.sign(b"claims").unwrap());
-        let refused = |result: Result<SigningKey, KeyError>| result.err();
-        assert_eq!(refused(other.open(key.id(), &sealed.bytes)), Some(KeyError::Open(key.id())));
-        let as_another = Uuid::from(9);
-        assert_eq!(refused(own.open(as_another, &sealed.bytes)), Some(KeyError::Open(as_another)));
-        for at in [0, 1, 40, sealed.bytes.len() - 1] {
-            let mut changed = sealed.bytes.clone();
-            changed[at] ^= 1;
-            assert_eq!(refused(own.open(key.id(), &changed)), Some(KeyError::Open(key.id())), "byte {at}");
-        }
-        assert_eq!(refused(own.open(key.id(), &[])), Some(KeyError::Open(key.id())));
+    fn keys() -> [SigningKey; 2] {
+        SigningAlgorithm::ALL.map(|algorithm| SigningKey::generate(algorithm).unwrap())
     }
 
     #[test]
-    fn nothing_of_the_private_key_stands_in_what_is_sealed() {
+    fn a_sealed_key_opens_for_its_server_alone() {
+        let (own, other) = (secret(1, 1), secret(2, 2));
+        for key in keys() {
+            let sealed = key.seal_for(own.server(), &own.public()).unwrap();
+            let opened = own.open(key.id(), &sealed.bytes).unwrap();
+            assert_eq!((opened.public(), opened.algorithm()), (key.public(), key.algorithm()));
+            assert_eq!(opened.sign(b"claims").unwrap(), key.sign(b"claims").unwrap());
+            assert_eq!(opened.pkcs8().unwrap(), key.pkcs8().unwrap(), "what it seals opens with the copy");
+            let refused = |result: Result<SigningKey, KeyError>| result.err();
+            assert_eq!(refused(other.open(key.id(), &sealed.bytes)), Some(KeyError::Open(key.id())));
+            let as_another = Uuid::from(9);
+            assert_eq!(refused(own.open(as_another, &sealed.bytes)), Some(KeyError::Open(as_another)));
+            for at in [0, 1, 40, sealed.bytes.len() - 1] {
+                let mut changed = sealed.bytes.clone();
+                changed[at] ^= 1;
+                let refused = refused(own.open(key.id(), &changed));
+                assert_eq!(refused, Some(KeyError::Open(key.id())), "byte {at}");
+            }
+            assert_eq!(refused(own.open(key.id(), &[])), Some(KeyError::Open(key.id())));
+        }
+    }
+
+    /// Whether 16 bytes of these stand in a log or in an image, as bytes or as a list of numbers.
+    fn shows(stored: &[u8], bytes: &[u8]) -> bool {
+        bytes.windows(16).any(|part| {
+            let numbers = rmp_serde::to_vec(&part.to_vec()).unwrap();
+            // Without the length of the list.
+            [part, &numbers[3..]].iter().any(|part| stored.windows(part.len()).any(|window| window == *part))
+        })
+    }
+
+    #[test]
+    fn nothing_of_the_private_key_stands_in_the_log_or_in_an_image() {
         let own = secret(1, 1);
-        let key = SigningKey::generate().unwrap();
-        let sealed = key.seal_for(own.server(), &own.public()).unwrap();
-        let private = key.pkcs8().unwrap();
-        assert!(!private.windows(16).any(|part| sealed.bytes.windows(16).any(|window| window == part)));
+        for key in keys() {
+            let sealed = key.seal_for(own.server(), &own.public()).unwrap();
+            let (modulus, exponent) = key.public();
+            let event = Event::from(RootKeyActivated {
+                key: key.id(),
+                modulus: modulus.clone(),
+                exponent,
+                sealed: vec![sealed.clone()],
+            });
+            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
+            let mut state = State::default();
+            let at = Moment { index: Index(1), time: Time::ZERO, epoch: model::EPOCH };
+            state.absorb(at, &record, [event.clone()].iter(), &mut Delta::default());
+            let batch = journal::encode(&Batch {
+                epoch: model::EPOCH,
+                index: at.index,
+                previous: Index::ZERO,
+                digest: state.digest(),
+                time: at.time,
+                proposer: Uuid::from(1),
+                commands: vec![record],
+                events: vec![LoggedEvent { command: 0, event }],
+            });
+            let image = state::Imager::default().image(&state);
+            let chunks = image.chunks.iter().filter_map(|chunk| chunk.bytes.as_ref());
+            let image: Vec<u8> = chunks.flat_map(|bytes| bytes.iter().copied()).collect();
+
+            // The form of a private key holds the public one too.
+            let private = key.pkcs8().unwrap();
+            let at = private.windows(modulus.len()).position(|window| window == modulus);
+            let parts = at.map_or([&private[..], &[]], |at| [&private[..at], &private[at + modulus.len()..]]);
+            assert!(parts.concat().len() >= 32, "there is something to look for");
+            for stored in [&batch.bytes()[..], &image] {
+                assert!(shows(stored, &modulus) && shows(stored, &sealed.bytes), "what is there is found");
+                assert!(!parts.iter().any(|part| shows(stored, part)), "{:?}", key.algorithm());
+            }
+        }
     }
 
     #[test]
     fn a_public_key_that_is_none_is_refused() {
-        let key = SigningKey::generate().unwrap();
-        assert_eq!(key.seal_for(7.into(), &[0; 32]), Err(KeyError::Public(7.into())));
+        for key in keys() {
+            assert_eq!(key.seal_for(7.into(), &[0; 32]), Err(KeyError::Public(7.into())));
+        }
     }
 }

@@ -1,20 +1,18 @@
-//! Claims as signed web tokens (RFC 7519, RS256).
+//! Claims as signed web tokens (RFC 7519): RS256 or EdDSA, as the key is.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aws_lc_rs::rsa::PublicKeyComponents;
-use aws_lc_rs::signature::RSA_PKCS1_2048_8192_SHA256;
 use base::{Time, Uuid};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use state::keyring::Keyring;
 
-use crate::claims::{AUDIENCE, Claims, text};
+use crate::claims::{AUDIENCE, Claims, Holder, text};
+use crate::signing::has_signed;
 use crate::{KeyError, ServerSecret, SigningKey};
 
-const ALGORITHM: &str = "RS256";
 /// Longest token that is looked at; ours have some hundred bytes.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// How far the clocks of servers may be apart, in seconds.
@@ -47,37 +45,58 @@ pub enum TokenError {
 #[derive(Debug)]
 pub struct Signer {
     secret: ServerSecret,
+    /// Who signs, in the tokens of workloads.
+    issuer: Option<String>,
     /// At most as many as the keyring has.
     opened: Mutex<BTreeMap<Uuid, Arc<SigningKey>>>,
 }
 
 impl Signer {
     pub fn new(secret: ServerSecret) -> Signer {
-        Signer { secret, opened: Mutex::default() }
+        Signer { secret, issuer: None, opened: Mutex::default() }
+    }
+
+    /// Tokens of workloads say that they are from this address, where others find what verifies them.
+    pub fn with_issuer(self, issuer: Option<String>) -> Signer {
+        Signer { issuer, ..self }
+    }
+
+    pub fn issuer(&self) -> Option<&str> {
+        self.issuer.as_deref()
     }
 
     pub fn secret(&self) -> &ServerSecret {
         &self.secret
     }
 
-    /// Signs claims with a key of the keyring. Takes about a millisecond.
+    /// Signs claims with a key of the keyring. Takes about a millisecond with RSA.
     ///
     /// # Errors
     /// [`KeyError::Open`]: this server has no copy of the key, or none yet.
     pub fn sign(&self, keyring: &Keyring, key: Uuid, claims: &Claims) -> Result<String, KeyError> {
         let key = self.key(keyring, key)?;
-        let header = Header { alg: ALGORITHM.to_string(), kid: key.id(), typ: "JWT".to_string() };
-        let content = format!("{}.{}", part(&header), part(claims));
+        let header =
+            Header { alg: key.algorithm().name().to_string(), kid: key.id(), typ: "JWT".to_string() };
+        let content = format!("{}.{}", part(&header), self.content(claims));
         let signature = key.sign(content.as_bytes())?;
         Ok(format!("{content}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// RS256 of a message that is no token of this cluster, with a key of the keyring.
+    /// The signature of a message that is no token of this cluster, with a key of the keyring.
     ///
     /// # Errors
     /// As [`Signer::sign`].
     pub fn sign_message(&self, keyring: &Keyring, key: Uuid, message: &[u8]) -> Result<Vec<u8>, KeyError> {
         self.key(keyring, key)?.sign(message)
+    }
+
+    fn content(&self, claims: &Claims) -> String {
+        match &claims.holder {
+            Holder::Workload(_) if self.issuer.is_some() => {
+                part(&Claims { issuer: self.issuer.clone(), ..claims.clone() })
+            }
+            _ => part(claims),
+        }
     }
 
     /// Nothing is signed with a key that was removed, also while this server still has it open.
@@ -107,14 +126,14 @@ fn part<T: Serialize>(value: &T) -> String {
 pub fn verify(keyring: &Keyring, token: &str, now: Time) -> Result<Claims, TokenError> {
     let (header, signature, content) = parts(token).ok_or(TokenError::Malformed)?;
     let header: Header = serde_json::from_slice(&header).map_err(|_| TokenError::Malformed)?;
-    if header.alg != ALGORITHM {
+    let key = keyring.keys().get(&header.kid).ok_or(TokenError::UnknownKey)?;
+    // Whoever forged a token wrote its header, so the algorithm is that of the key.
+    if header.alg != key.algorithm().name() {
         return Err(TokenError::Malformed);
     }
-    let key = keyring.keys().get(&header.kid).ok_or(TokenError::UnknownKey)?;
-    let public = PublicKeyComponents { n: &key.modulus, e: &key.exponent };
-    public
-        .verify(&RSA_PKCS1_2048_8192_SHA256, content.as_bytes(), &signature)
-        .map_err(|_| TokenError::Signature)?;
+    if !has_signed(key, content.as_bytes(), &signature) {
+        return Err(TokenError::Signature);
+    }
     let claims = said(token).ok_or(TokenError::Malformed)?;
     if claims.not_before > now.secs().saturating_add(LEEWAY) {
         return Err(TokenError::NotYet);
@@ -148,13 +167,14 @@ fn parts(token: &str) -> Option<(Vec<u8>, Vec<u8>, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use aws_lc_rs::hmac;
     use base::{Duration, Index};
     use model::event::RootKeyActivated;
-    use model::{Actor, CommandRecord, Event, RequestId};
+    use model::{Actor, CommandRecord, Event, RequestId, SigningAlgorithm};
     use state::{Delta, Moment, State};
 
     use super::*;
-    use crate::claims::NodeClaims;
+    use crate::claims::{NodeClaims, WorkloadClaims};
 
     const NOW: Time = Time(1_700_000_000_000_000_000);
 
@@ -162,20 +182,31 @@ mod tests {
         Signer::new(ServerSecret::new(server.into(), &[server as u8; 32]).unwrap())
     }
 
-    /// A keyring with one key, sealed for these servers.
-    fn keyring(key: &SigningKey, servers: &[&Signer]) -> Keyring {
-        let (modulus, exponent) = key.public();
-        let sealed = servers.iter().map(|signer| {
-            let secret = signer.secret();
-            key.seal_for(secret.server(), &secret.public()).unwrap()
-        });
-        let event: Event =
-            RootKeyActivated { key: key.id(), modulus, exponent, sealed: sealed.collect() }.into();
+    /// A keyring with these keys, sealed for these servers.
+    fn keyring(keys: &[&SigningKey], servers: &[&Signer]) -> Keyring {
         let mut state = State::default();
-        let at = Moment { index: Index(1), time: Time::ZERO, epoch: model::EPOCH };
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
-        state.absorb(at, &record, [event].iter(), &mut Delta::default());
+        for (index, key) in (1..).zip(keys) {
+            let (modulus, exponent) = key.public();
+            let sealed = servers.iter().map(|signer| {
+                let secret = signer.secret();
+                key.seal_for(secret.server(), &secret.public()).unwrap()
+            });
+            let event: Event =
+                RootKeyActivated { key: key.id(), modulus, exponent, sealed: sealed.collect() }.into();
+            let at = Moment { index: Index(index), time: Time::ZERO, epoch: model::EPOCH };
+            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
+            state.absorb(at, &record, [event].iter(), &mut Delta::default());
+        }
         state.keyring
+    }
+
+    /// An RSA key and an Ed25519 key.
+    fn keys() -> [SigningKey; 2] {
+        SigningAlgorithm::ALL.map(|algorithm| SigningKey::generate(algorithm).unwrap())
+    }
+
+    fn header(alg: &str, kid: Uuid) -> String {
+        part(&Header { alg: alg.to_string(), kid, typ: "JWT".to_string() })
     }
 
     fn node() -> NodeClaims {
@@ -185,47 +216,105 @@ mod tests {
 
     #[test]
     fn a_token_says_who_holds_it_and_every_server_signs_the_same() {
-        let (one, two, key) = (signer(1), signer(2), SigningKey::generate().unwrap());
-        let keyring = keyring(&key, &[&one, &two]);
-        let claims = Claims::of_node("global", node(), NOW, Duration::from_secs(90));
-        let token = one.sign(&keyring, key.id(), &claims).unwrap();
-        assert_eq!(two.sign(&keyring, key.id(), &claims).unwrap(), token);
-        assert_eq!(verify(&keyring, &token, NOW), Ok(claims.clone()));
-        assert_eq!(said(&token), Some(claims.clone()));
-        assert_eq!(claims.subject, "node:global:gpu:00000000-0000-0000-0000-000000000007:default");
+        let (one, two) = (signer(1), signer(2));
+        for key in keys() {
+            let keyring = keyring(&[&key], &[&one, &two]);
+            let claims = Claims::of_node("global", node(), NOW, Duration::from_secs(90));
+            let token = one.sign(&keyring, key.id(), &claims).unwrap();
+            assert_eq!(two.sign(&keyring, key.id(), &claims).unwrap(), token);
+            assert!(token.starts_with(&header(key.algorithm().name(), key.id())));
+            assert_eq!(verify(&keyring, &token, NOW), Ok(claims.clone()));
+            assert_eq!(said(&token), Some(claims.clone()));
+            assert_eq!(claims.subject, "node:global:gpu:00000000-0000-0000-0000-000000000007:default");
 
-        let ends = NOW.plus(Duration::from_secs(90));
-        assert!(!is_expired(&claims, ends));
-        assert!(is_expired(&claims, ends.plus(Duration::from_secs(61))), "clocks may be a minute apart");
-        let early = NOW.plus(Duration::from_secs(-61));
-        assert_eq!(verify(&keyring, &token, early), Err(TokenError::NotYet));
+            let ends = NOW.plus(Duration::from_secs(90));
+            assert!(!is_expired(&claims, ends));
+            assert!(is_expired(&claims, ends.plus(Duration::from_secs(61))), "clocks may be a minute apart");
+            let early = NOW.plus(Duration::from_secs(-61));
+            assert_eq!(verify(&keyring, &token, early), Err(TokenError::NotYet));
+        }
     }
 
     #[test]
     fn what_this_cluster_has_not_signed_proves_nothing() {
-        let (one, other) = (signer(1), signer(3));
-        let (key, foreign) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
-        let keyring = keyring(&key, &[&one]);
-        let claims = Claims::of_node("global", node(), NOW, Duration::ZERO);
-        let token = one.sign(&keyring, key.id(), &claims).unwrap();
-        let check = |token: &str| verify(&keyring, token, NOW);
+        let (one, other, foreign) = (signer(1), signer(3), keys());
+        for (key, foreign) in keys().into_iter().zip(&foreign) {
+            let keyring = keyring(&[&key], &[&one]);
+            let claims = Claims::of_node("global", node(), NOW, Duration::ZERO);
+            let token = one.sign(&keyring, key.id(), &claims).unwrap();
+            let check = |token: &str| verify(&keyring, token, NOW);
 
-        let pieces: Vec<&str> = token.split('.').collect();
-        let changed = part(&Claims { subject: "node:global:x:y:default".to_string(), ..claims.clone() });
-        assert_eq!(check(&format!("{}.{changed}.{}", pieces[0], pieces[2])), Err(TokenError::Signature));
-        for algorithm in ["none", "HS256"] {
-            let header = Header { alg: algorithm.to_string(), kid: key.id(), typ: "JWT".to_string() };
-            let token = format!("{}.{}.{}", part(&header), pieces[1], pieces[2]);
-            assert_eq!(check(&token), Err(TokenError::Malformed), "{algorithm}");
+            let pieces: Vec<&str> = token.split('.').collect();
+            let changed = part(&Claims { subject: "node:global:x:y:default".to_string(), ..claims.clone() });
+            assert_eq!(check(&format!("{}.{changed}.{}", pieces[0], pieces[2])), Err(TokenError::Signature));
+            for malformed in ["", "x", "a.b", "a.b.c", &token[..token.len() - 2], &"x".repeat(20_000)] {
+                assert!(check(malformed).is_err(), "{malformed}");
+            }
+            assert_eq!(other.sign(&keyring, key.id(), &claims), Err(KeyError::Open(key.id())));
+            assert_eq!(one.sign(&keyring, foreign.id(), &claims), Err(KeyError::Open(foreign.id())));
+            let unknown = format!("{}.{}.{}", header("EdDSA", foreign.id()), pieces[1], pieces[2]);
+            assert_eq!(check(&unknown), Err(TokenError::UnknownKey));
+            let elsewhere = Claims { audience: vec!["vault.io".to_string()], ..claims };
+            let token = one.sign(&keyring, key.id(), &elsewhere).unwrap();
+            assert_eq!(check(&token), Err(TokenError::Audience));
         }
-        for malformed in ["", "x", "a.b", "a.b.c", &token[..token.len() - 2], &"x".repeat(20_000)] {
-            assert!(check(malformed).is_err(), "{malformed}");
+    }
+
+    /// Whoever could choose the algorithm would sign with the public key, which everybody has.
+    #[test]
+    fn the_key_says_how_a_token_is_signed_and_never_its_header() {
+        let (one, [rsa, ed]) = (signer(1), keys());
+        let keyring = keyring(&[&rsa, &ed], &[&one]);
+        let claims = Claims::of_node("global", node(), NOW, Duration::ZERO);
+        for (key, other) in [(&rsa, &ed), (&ed, &rsa)] {
+            let names =
+                ["none", "HS256", "RS512", "PS256", "ES256", "eddsa", "rs256", "", other.algorithm().name()];
+            for name in names {
+                let content = format!("{}.{}", header(name, key.id()), part(&claims));
+                let (public, _) = key.public();
+                let with_public = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &public), content.as_bytes());
+                let signatures = [
+                    Vec::new(),
+                    with_public.as_ref().to_vec(),
+                    key.sign(content.as_bytes()).unwrap(),
+                    other.sign(content.as_bytes()).unwrap(),
+                ];
+                for signature in signatures {
+                    let token = format!("{content}.{}", URL_SAFE_NO_PAD.encode(signature));
+                    assert_eq!(verify(&keyring, &token, NOW), Err(TokenError::Malformed), "{name:?}");
+                }
+            }
+            // The right name, and the signature of another key.
+            let content = format!("{}.{}", header(key.algorithm().name(), key.id()), part(&claims));
+            for signature in [vec![], vec![0; 64], other.sign(content.as_bytes()).unwrap()] {
+                let token = format!("{content}.{}", URL_SAFE_NO_PAD.encode(signature));
+                assert_eq!(verify(&keyring, &token, NOW), Err(TokenError::Signature));
+            }
         }
-        assert_eq!(other.sign(&keyring, key.id(), &claims), Err(KeyError::Open(key.id())));
-        assert_eq!(one.sign(&keyring, foreign.id(), &claims), Err(KeyError::Open(foreign.id())));
-        let elsewhere = Claims { audience: vec!["vault.io".to_string()], ..claims };
-        let token = one.sign(&keyring, key.id(), &elsewhere).unwrap();
-        assert_eq!(check(&token), Err(TokenError::Audience));
+    }
+
+    #[test]
+    fn tokens_of_workloads_name_the_issuer_and_those_of_nodes_do_not() {
+        let (plain, [_, key]) = (signer(1), keys());
+        let issuing = signer(1).with_issuer(Some("https://cluster.example".to_string()));
+        let keyring = keyring(&[&key], &[&plain]);
+        let node = Claims::of_node("global", node(), NOW, Duration::ZERO);
+        let workload = Claims {
+            holder: Holder::Workload(WorkloadClaims {
+                namespace: "default".to_string(),
+                job: "web".to_string(),
+                alloc: 9.into(),
+                task: "main".to_string(),
+                service: String::new(),
+            }),
+            ..node.clone()
+        };
+        let issuer = |signer: &Signer, claims: &Claims| {
+            let token = signer.sign(&keyring, key.id(), claims).unwrap();
+            verify(&keyring, &token, NOW).unwrap().issuer
+        };
+        assert_eq!(issuer(&issuing, &workload).as_deref(), Some("https://cluster.example"));
+        assert_eq!((issuer(&issuing, &node), issuer(&plain, &workload)), (None, None));
     }
 
     #[test]

@@ -19,15 +19,23 @@ use crate::keys::private_from_pem;
 /// How long an assertion is good for.
 const LIFETIME: Duration = Duration::from_secs(300);
 
-/// Signs with the key of the cluster: RS256.
-pub type ClusterKey<'a> = &'a (dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync);
+/// Signs with the key of the cluster.
+pub type Sign<'a> = &'a (dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync);
+
+/// The key of the cluster.
+#[derive(Clone, Copy)]
+pub struct ClusterKey<'a> {
+    pub id: Uuid,
+    /// As tokens name it.
+    pub algorithm: &'static str,
+    pub sign: Sign<'a>,
+}
 
 /// What an assertion is made with.
 pub(crate) struct Signing<'a> {
     pub client_secret: Option<&'a str>,
     pub private_key: Option<&'a str>,
-    /// The id of the cluster's key, and what signs with it.
-    pub cluster_key: Option<(Uuid, ClusterKey<'a>)>,
+    pub cluster_key: Option<ClusterKey<'a>>,
 }
 
 /// A signed assertion that this is the client.
@@ -69,13 +77,13 @@ fn wrong(why: impl std::fmt::Display) -> LoginError {
 }
 
 type Headers<'a> = Vec<(&'a str, String)>;
-type Sign<'a> = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync + 'a>;
+type Signs<'a> = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync + 'a>;
 
 /// What signs, and the headers that say how.
 fn signer<'a>(
     assertion: &'a OIDCClientAssertion,
     signing: &Signing<'a>,
-) -> Result<(Headers<'a>, Sign<'a>), LoginError> {
+) -> Result<(Headers<'a>, Signs<'a>), LoginError> {
     let missing = |what: &str| wrong(format!("{what} cannot be opened"));
     let named = |default: &str| match assertion.key_algorithm.as_str() {
         "" => default.to_string(),
@@ -114,10 +122,17 @@ fn signer<'a>(
             Ok((headers, Box::new(sign)))
         }
         _ => {
-            let (id, sign) = signing.cluster_key.ok_or_else(|| missing("the key of the cluster"))?;
-            let mut headers = headers("RS256".to_string());
-            headers.push(("kid", id.to_string()));
-            Ok((headers, Box::new(sign)))
+            let key = signing.cluster_key.ok_or_else(|| missing("the key of the cluster"))?;
+            let name = named(key.algorithm);
+            if name != key.algorithm {
+                return Err(wrong(format!(
+                    "KeyAlgorithm is {name}, and the cluster signs with {}",
+                    key.algorithm
+                )));
+            }
+            let mut headers = headers(name);
+            headers.push(("kid", key.id.to_string()));
+            Ok((headers, Box::new(key.sign)))
         }
     }
 }
@@ -188,6 +203,22 @@ mod tests {
         assert_ne!(text, again, "each has an id of its own");
         let missing = signed(&assertion, "me", "https://id/token", &none(), NOW).unwrap_err();
         assert_eq!(missing.to_string(), "client assertion: the private key cannot be opened");
+    }
+
+    #[test]
+    fn the_key_of_the_cluster_signs_as_it_can_and_not_as_somebody_would_like() {
+        let sign = |message: &[u8]| Ok(message[..3].to_vec());
+        let key = ClusterKey { id: Uuid::from(7), algorithm: "EdDSA", sign: &sign };
+        let signing = Signing { cluster_key: Some(key), ..none() };
+        let mut assertion =
+            OIDCClientAssertion { key_source: OIDCClientAssertion::NOMAD.into(), ..Default::default() };
+        let text = signed(&assertion, "me", "https://id/token", &signing, NOW).unwrap();
+        let header = decoded(text.split('.').next().unwrap());
+        assert_eq!(header, json!({"alg": "EdDSA", "typ": "JWT", "kid": Uuid::from(7).to_string()}));
+        assertion.key_algorithm = "RS256".into();
+        let refused = signed(&assertion, "me", "https://id/token", &signing, NOW).unwrap_err();
+        let expected = "client assertion: KeyAlgorithm is RS256, and the cluster signs with EdDSA";
+        assert_eq!(refused.to_string(), expected);
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod keys;
 pub mod oidc;
 mod provider;
 
-pub use assertion::ClusterKey;
+pub use assertion::{ClusterKey, Sign};
 pub use attempt::{ATTEMPT_LIFETIME, Attempt};
 pub use http::check_authorities;
 pub use keys::{Key, check_private_key, from_pem};

@@ -1,7 +1,7 @@
 //! The authorization code flow of OpenID Connect, with PKCE.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use base::{Time, Uuid};
+use base::Time;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use model::document::ACLAuthMethodConfig;
@@ -27,7 +27,7 @@ pub struct Secrets<'a> {
     pub client_secret: Option<String>,
     pub private_key: Option<String>,
     /// The id of the cluster's key, and what signs with it.
-    pub cluster_key: Option<(Uuid, ClusterKey<'a>)>,
+    pub cluster_key: Option<ClusterKey<'a>>,
 }
 
 /// What came back from the provider.

@@ -107,7 +107,10 @@ async fn take(
         Step::Announce => Command::AnnounceServerKey { server: secret.server(), public: secret.public() },
         Step::Activate { after } => {
             let state = Arc::clone(state);
-            let draw = move || SigningKey::generate()?.activation(&state.keyring, Some(after));
+            let draw = move || {
+                let key = SigningKey::generate(state.keyring.algorithm())?;
+                key.activation(&state.keyring, Some(after))
+            };
             Command::ActivateRootKey(Box::new(tokio::task::spawn_blocking(draw).await??))
         }
         Step::Remove { key } => Command::RemoveRootKey { key },

@@ -42,6 +42,8 @@ pub struct Settings {
     pub access: AccessSettings,
     /// When root keys are replaced and removed.
     pub root_keys: RootKeySettings,
+    /// The address under which others find the public keys of the cluster; the same on all servers, which sign the same.
+    pub oidc_issuer: Option<String>,
     /// How the scheduler of a new cluster works; later changes are in the log.
     pub scheduler: SchedulerRules,
     pub broker: BrokerSettings,

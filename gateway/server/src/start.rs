@@ -117,7 +117,7 @@ impl Server {
         let server = identity::server_id(&dir).map_err(data)?;
         let secret = identity::server_secret(&dir).map_err(data)?;
         let secret = ServerSecret::new(server, &secret).map_err(|why| data(io::Error::other(why)))?;
-        let signer = Arc::new(Signer::new(secret));
+        let signer = Arc::new(Signer::new(secret).with_issuer(settings.oidc_issuer.clone()));
         let first_index = identity::first_index(&dir).map_err(data)?;
         let starting = control::prepare(control_settings(&settings, server, first_index));
         let security = RpcSecurity::new(settings.tls.clone());

@@ -300,6 +300,7 @@ impl Cluster {
             introduction: Default::default(),
             access: Default::default(),
             root_keys: Default::default(),
+            oidc_issuer: None,
             scheduler: Default::default(),
             heartbeats: HeartbeatSettings {
                 min_ttl: base::Duration::from_secs(10),

@@ -399,7 +399,8 @@ pub struct DrainWish {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ActivateRootKey {
     pub key: Uuid,
-    /// The public half: an RSA modulus and exponent, most significant byte first.
+    /// The public half: an RSA modulus and exponent, most significant byte first; or the 32 bytes of an Ed25519 key and
+    /// no exponent.
     pub modulus: Vec<u8>,
     pub exponent: Vec<u8>,
     pub sealed: Vec<SealedKey>,

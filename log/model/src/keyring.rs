@@ -10,6 +10,34 @@ pub struct SealedKey {
     pub bytes: Vec<u8>,
 }
 
+/// How a root key signs. No field says it, the public half does: an RSA key has a modulus and an exponent, an Ed25519 key
+/// has 32 bytes, which stand in place of the modulus, and no exponent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SigningAlgorithm {
+    /// RSA of 2,048 bits: what every verifier of tokens understands.
+    #[default]
+    Rs256,
+    /// Ed25519: short signatures, made and checked quickly.
+    EdDsa,
+}
+
+impl SigningAlgorithm {
+    pub const ALL: [SigningAlgorithm; 2] = [SigningAlgorithm::Rs256, SigningAlgorithm::EdDsa];
+
+    /// As tokens and sets of keys name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SigningAlgorithm::Rs256 => "RS256",
+            SigningAlgorithm::EdDsa => "EdDSA",
+        }
+    }
+
+    /// Of a key with this exponent.
+    pub const fn of_exponent(exponent: &[u8]) -> SigningAlgorithm {
+        if exponent.is_empty() { SigningAlgorithm::EdDsa } else { SigningAlgorithm::Rs256 }
+    }
+}
+
 /// What proves that somebody holds a token.
 #[derive(
     Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,

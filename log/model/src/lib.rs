@@ -30,7 +30,7 @@ pub use command::{Command, CommandKind, Reply, Request};
 pub use digest::Digest;
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
-pub use keyring::{SealedData, SealedKey, TokenSecret};
+pub use keyring::{SealedData, SealedKey, SigningAlgorithm, TokenSecret};
 pub use login::IssueLoginToken;
 pub use object::{
     Actor, Algorithm, AllocId, Caller, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,

@@ -3,7 +3,7 @@
 use base::Uuid;
 use model::command::ActivateRootKey;
 use model::event::{RootKeyActivated, RootKeyRemoved, RootKeySealed, RootKeysRekeying, ServerKeyAnnounced};
-use model::{Rejection, SealedKey};
+use model::{Rejection, SealedKey, SigningAlgorithm};
 use state::keyring::Keyring;
 
 use crate::decision::Decision;
@@ -12,6 +12,8 @@ use crate::decision::Decision;
 pub const ROOT_KEYS_MAX: usize = 64;
 /// Largest half of a key that is accepted; an RSA key of 4,096 bits, sealed, takes 2,400 bytes.
 const KEY_BYTES_MAX: usize = 4_096;
+/// A public key of Ed25519.
+const ED25519_BYTES: usize = 32;
 
 pub(crate) fn announce(keyring: &Keyring, server: Uuid, public: [u8; 32]) -> Result<Decision, Rejection> {
     if server.is_nil() {
@@ -33,8 +35,12 @@ pub(crate) fn activate(keyring: &Keyring, request: &ActivateRootKey) -> Result<D
     if request.key.is_nil() || keyring.keys().contains_key(&request.key) {
         return invalid("KeyID", "an id that no key has");
     }
-    if !fits(&request.modulus) || !fits(&request.exponent) {
-        return invalid("PublicKey", "an RSA modulus and exponent");
+    let is_key = match SigningAlgorithm::of_exponent(&request.exponent) {
+        SigningAlgorithm::Rs256 => fits(&request.modulus) && fits(&request.exponent),
+        SigningAlgorithm::EdDsa => request.modulus.len() == ED25519_BYTES,
+    };
+    if !is_key {
+        return invalid("PublicKey", "an RSA modulus and exponent, or the 32 bytes of an Ed25519 key");
     }
     if request.sealed.is_empty() {
         return invalid("Sealed", "a copy for at least one server");
@@ -157,6 +163,27 @@ mod tests {
         assert_eq!(submit(&mut state, 4, remove(10)), Ok(true));
         assert_eq!(submit(&mut state, 5, remove(10)), Err(Rejection::RootKeyUnknown(10.into())));
         assert_eq!(state.keyring.keys().len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_public_key_is_refused() {
+        let mut state = State::default();
+        submit(&mut state, 1, server(1, PUBLIC)).unwrap();
+        let mut with = |modulus: usize, exponent: usize| {
+            let Command::ActivateRootKey(wanted) = key(10, &[1], None) else { unreachable!() };
+            let (modulus, exponent) = (vec![1; modulus], vec![1; exponent]);
+            submit(
+                &mut state,
+                2,
+                Command::ActivateRootKey(Box::new(ActivateRootKey { modulus, exponent, ..*wanted })),
+            )
+        };
+        for (modulus, exponent) in [(0, 0), (0, 3), (31, 0), (33, 0), (256, 0), (256, 5_000)] {
+            let refused = with(modulus, exponent).unwrap_err().to_string();
+            assert!(refused.contains("PublicKey"), "{modulus} and {exponent}: {refused}");
+        }
+        assert_eq!(with(32, 0), Ok(true));
+        assert_eq!(state.keyring.algorithm(), SigningAlgorithm::EdDsa);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(super) fn server_settings(
         introduction: settings.server.introduction.clone(),
         access: settings.acl.clone(),
         root_keys: settings.server.root_keys.clone(),
+        oidc_issuer: settings.server.oidc_issuer.clone(),
         scheduler: settings.server.scheduler.clone(),
         heartbeats: HeartbeatSettings {
             min_ttl: settings.server.min_heartbeat_ttl,

@@ -35,12 +35,17 @@ pub(crate) fn gossip_keys(answer: &KeyringResponse) -> String {
 }
 
 pub(crate) fn root_keys(style: &OutputStyle, keys: &[RootKeyMeta]) -> String {
-    let mut table = Table::new(["Key", "State", "Create Time", "Publish Time"]);
+    let mut columns = vec!["Key", "State", "Create Time", "Publish Time"];
+    // Scripts know the columns of Nomad.
+    columns.extend(style.verbose.then_some("Signs"));
+    let mut table = Table::new(columns);
     for key in keys {
         // Zero: it was in use at once.
         let published =
             if key.publish_time == 0 { "<none>".to_string() } else { style.time(key.publish_time) };
-        table.row([style.id(&key.key_id), key.state.clone(), style.time(key.create_time), published]);
+        let mut row = vec![style.id(&key.key_id), key.state.clone(), style.time(key.create_time), published];
+        row.extend(style.verbose.then(|| key.signing_algorithm.clone()));
+        table.row(row);
     }
     table.render()
 }

@@ -128,6 +128,7 @@ fn server(server: &mut ServerSettings, notes: &mut Vec<String>, mut section: Sec
     refused.set(&mut section, "min_heartbeat_ttl", &mut server.min_heartbeat_ttl);
     garbage(server, &mut section, refused);
     refused.set(&mut section, "scrub_interval", &mut server.scrub_interval);
+    refused.set_option(&mut section, "oidc_issuer", &mut server.oidc_issuer);
     refused.set_option(&mut section, "encrypt", &mut server.encrypt);
     cluster::joins(server, &mut section, refused);
     for section in refused.sections(&mut section, "server_join") {

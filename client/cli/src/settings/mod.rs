@@ -197,6 +197,8 @@ pub(crate) struct ServerSettings {
     pub introduction: IntroductionSettings,
     /// When root keys are replaced and removed.
     pub root_keys: RootKeySettings,
+    /// The address under which others find the public keys of the cluster. It stands in the tokens of workloads.
+    pub oidc_issuer: Option<String>,
     /// How the scheduler of a new cluster works; later changes are in the log.
     pub scheduler: SchedulerRules,
     /// How often the whole log on the disk is read again to find damage, in the background and with at most a twentieth
@@ -301,6 +303,7 @@ impl AgentSettings {
                 garbage: GarbageSettings::default(),
                 introduction: IntroductionSettings::default(),
                 root_keys: RootKeySettings::default(),
+                oidc_issuer: None,
                 scheduler: SchedulerRules::default(),
                 scrub_interval: Duration::from_secs(24 * 60 * 60),
             },
@@ -375,6 +378,9 @@ impl AgentSettings {
             bail!("http_api_response_headers: \"{name}\" is not a header of HTTP");
         }
         check_thresholds(&self.server)?;
+        if let Some(issuer) = self.server.oidc_issuer.as_deref().filter(|issuer| !is_web_address(issuer)) {
+            bail!("server.oidc_issuer: expected an address like https://cluster.example, got \"{issuer}\"");
+        }
         cluster::check(self)?;
         if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {
             bail!("client.servers is required when the agent is no server itself");
@@ -384,6 +390,13 @@ impl AgentSettings {
         }
         Ok(())
     }
+}
+
+/// Of a host, perhaps with a path, and nothing behind it: paths are appended to it.
+fn is_web_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '\\');
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(plain))
 }
 
 /// # Errors

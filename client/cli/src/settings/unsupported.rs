@@ -20,7 +20,7 @@ const TOP: [(&str, &str); 6] = [
     ("syslog_facility", "LOCAL0"),
 ];
 
-const SERVER: [(&str, &str); 31] = [
+const SERVER: [(&str, &str); 30] = [
     ("authoritative_region", ""),
     ("data_dir", ""),
     ("deploy_query_rate_limit", ""),
@@ -37,7 +37,6 @@ const SERVER: [(&str, &str); 31] = [
     ("max_heartbeats_per_second", ""),
     ("non_production", "false"),
     ("non_voting_server", "false"),
-    ("oidc_issuer", ""),
     ("plan_apply_pipeline", ""),
     ("plan_rejection_tracker", ""),
     ("raft_boltdb", ""),

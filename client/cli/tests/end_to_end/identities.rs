@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::end_to_end::support::{AgentConfig, eventually, job, text};
+use crate::end_to_end::support::{AgentConfig, CommandOutput, eventually, http, job, sojourn, text};
 
 fn claims(token: &str) -> Value {
     let part = token.split('.').nth(1).expect("a token has three parts");
@@ -57,6 +57,79 @@ fn a_task_is_given_its_tokens_and_whoever_verifies_them_the_keys() {
         identity().filter(|now| now["Claims"]["jti"] != before["Claims"]["jti"])
     });
     drop(client);
+}
+
+/// A cluster whose workloads prove themselves elsewhere, and here the other party is the cluster itself.
+#[test]
+fn tasks_log_in_with_tokens_of_an_ed25519_key_that_others_find_by_the_issuer() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = AgentConfig::server_and_client(directory.path(), "one");
+    let issuer = format!("http://{}", config.http);
+    let file = config.home.join("agent.hcl");
+    let words = format!("server {{\n  oidc_issuer = \"{issuer}\"\n}}\nacl {{\n  enabled = true\n}}\n");
+    std::fs::write(&file, std::fs::read_to_string(&file).unwrap() + &words).unwrap();
+    let _running = config.start();
+    let run = |token: &str, words: &[&str]| -> CommandOutput {
+        config.user(&sojourn()).env("NOMAD_TOKEN", token).args(words).output().unwrap().into()
+    };
+    let root = eventually("the cluster has a key to seal secrets with", || {
+        let made = run("", &["acl", "bootstrap", "-json"]);
+        (made.code == 0).then(|| text(&serde_json::from_str::<Value>(&made.stdout).unwrap()["SecretID"]))
+    });
+    let refused = run(&root, &["operator", "root", "keyring", "rotate", "-algo=dsa"]).expect_failure();
+    assert!(refused.contains("invalid algo \"dsa\": expected rs256, eddsa or aes256-gcm"), "{refused}");
+    let rotated =
+        run(&root, &["operator", "root", "keyring", "rotate", "-algo=eddsa", "-json"]).expect_success();
+    let rotated: Value = serde_json::from_str(&rotated).unwrap();
+    assert_eq!(rotated["SigningAlgorithm"], "EdDSA");
+    let listed = run(&root, &["operator", "root", "keyring", "list", "-verbose"]).expect_success();
+    assert!(listed.contains("EdDSA") && listed.contains("RS256"), "{listed}");
+
+    let discovery = http::get(config.http, "/.well-known/openid-configuration").unwrap().json();
+    let expected = json!({
+        "issuer": issuer, "jwks_uri": format!("{issuer}/.well-known/jwks.json"),
+        "response_types_supported": ["code"], "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256", "EdDSA"],
+    });
+    assert_eq!(discovery, expected);
+
+    let method = directory.path().join("method.json");
+    let own = json!({
+        "OIDCDiscoveryURL": issuer, "BoundAudiences": ["ci"], "SigningAlgs": ["EdDSA"],
+        "ClaimMappings": {"nomad_job_id": "job"},
+    });
+    std::fs::write(&method, own.to_string()).unwrap();
+    let method = format!("-config=@{}", method.display());
+    let words = ["-name=jobs", "-type=JWT", "-token-locality=local", "-max-token-ttl=10m", &method];
+    run(&root, &[&["acl", "auth-method", "create"][..], &words].concat()).expect_success();
+    let words = ["-auth-method=jobs", "-selector=value.job == speaks", "-bind-type=management"];
+    run(&root, &[&["acl", "binding-rule", "create"][..], &words].concat()).expect_success();
+
+    let mut wanted = job("speaks", json!({"command": "/bin/sleep", "args": ["3600"]}));
+    wanted["TaskGroups"][0]["Tasks"][0]["Identities"] =
+        json!([{"Name": "ci", "Audience": ["ci"], "File": true}]);
+    let file = directory.path().join("job.json");
+    std::fs::write(&file, json!({"Job": wanted}).to_string()).unwrap();
+    eventually("the job is placed", || {
+        let ran = run(&root, &["job", "run", "-json", file.to_str().unwrap()]);
+        (ran.code == 0).then_some(())
+    });
+    let exec = ["alloc", "exec", "-i=false", "-t=false", "-job", "speaks", "sh", "-c"];
+    let token = eventually("the task has its token", || {
+        let ran = run(&root, &[&exec[..], &["cat $NOMAD_SECRETS_DIR/nomad_ci.jwt"]].concat());
+        (ran.code == 0).then_some(ran.stdout)
+    });
+    assert_eq!((key_of(&token), text(&claims(&token)["iss"])), (text(&rotated["KeyID"]), issuer));
+    let login = |token: &str| run("", &["login", "-method=jobs", &format!("-login-token={token}")]);
+    login(&token).expect_success();
+
+    // It goes on proving who it is when the cluster signs with RSA again.
+    run(&root, &["operator", "root", "keyring", "rotate", "-algo=rs256"]).expect_success();
+    login(&token).expect_success();
+    let (content, signature) = token.trim().rsplit_once('.').unwrap();
+    let forged = format!("{content}.{}", signature.chars().rev().collect::<String>());
+    let refused = login(&forged).expect_failure();
+    assert!(refused.contains("401"), "{refused}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Parts of Nomad's API that this release does not have. Each says so; nothing answers as if it had worked.
 
 use axum::Router;
-use axum::routing::{any, get};
+use axum::routing::any;
 
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -23,10 +23,7 @@ const ENTERPRISE: &[&str] = &[
 ];
 
 pub(super) fn router() -> Router<AppState> {
-    let routes = Router::new().route("/v1/agent/pprof/{*rest}", any(pprof)).route(
-        "/.well-known/openid-configuration",
-        get(async || Failure::not_found("OIDC Discovery endpoint disabled")),
-    );
+    let routes = Router::new().route("/v1/agent/pprof/{*rest}", any(pprof));
     ENTERPRISE.iter().fold(routes, |routes, path| routes.route(path, any(async || Failure::enterprise())))
 }
 

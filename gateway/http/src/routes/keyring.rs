@@ -1,6 +1,6 @@
 //! The keys that the cluster signs with.
 
-use api::{KeyringDeleted, KeyringRotated, RootKeyMeta, SigningKeySet, WebKey};
+use api::{IssuerMetadata, KeyringDeleted, KeyringRotated, RootKeyMeta, SigningKeySet, WebKey};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::{HeaderName, StatusCode, header};
@@ -10,8 +10,8 @@ use base::Uuid;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyring::{KeyError, SigningKey, is_used};
-use model::Command;
 use model::command::ActivateRootKey;
+use model::{Command, SigningAlgorithm};
 use state::State;
 use state::keyring::RootKey;
 
@@ -24,13 +24,15 @@ use crate::request::{Read, Write};
 
 /// How long a verifier may keep the public keys. One that meets a key it does not know asks again.
 const CACHE: (HeaderName, &str) = (header::CACHE_CONTROL, "max-age=3600");
+const WEB_KEYS: &str = "/.well-known/jwks.json";
 /// The one cipher that Nomad has for what root keys encrypt.
 const ALGORITHM: &str = "aes256-gcm";
 
 pub(super) fn router() -> Router<AppState> {
     let invalid = async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method");
     Router::new()
-        .route("/.well-known/jwks.json", get(web_keys))
+        .route(WEB_KEYS, get(web_keys))
+        .route("/.well-known/openid-configuration", get(issuer))
         .route("/v1/operator/keyring/keys", get(list).fallback(invalid))
         .route("/v1/operator/keyring/rotate", write(rotate).fallback(invalid))
         .route("/v1/operator/keyring/key/{id}", delete(remove).fallback(invalid))
@@ -44,6 +46,25 @@ async fn web_keys(With(server): With<AppState>) -> Answer {
     Ok(([CACHE], answer::json(&SigningKeySet { keys })).into_response())
 }
 
+/// What verifiers need to know, where the operator has said under which address they find it.
+async fn issuer(With(server): With<AppState>) -> Answer {
+    let Some(issuer) = server.signer.issuer() else {
+        return Err(Failure::not_found("OIDC Discovery endpoint disabled"));
+    };
+    let state = server.control.state();
+    let has = |wanted| move |key: &RootKey| key.algorithm() == wanted;
+    let living =
+        SigningAlgorithm::ALL.iter().filter(|wanted| state.keyring.keys().values().any(has(**wanted)));
+    let metadata = IssuerMetadata {
+        issuer: issuer.to_string(),
+        jwks_uri: format!("{}{WEB_KEYS}", issuer.trim_end_matches('/')),
+        response_types_supported: vec!["code".to_string()],
+        subject_types_supported: vec!["public".to_string()],
+        id_token_signing_alg_values_supported: living.map(|algorithm| algorithm.name().to_string()).collect(),
+    };
+    Ok(([CACHE], answer::json(&metadata)).into_response())
+}
+
 async fn list(With(server): With<AppState>, read: Read<ReadKeyring>) -> Answer {
     let view = |state: &State| Ok(state.keyring.keys().keys().map(|id| meta(state, *id)).collect::<Vec<_>>());
     server.read(&read, |state| state.keyring.changed(), view).await
@@ -53,15 +74,12 @@ async fn rotate(With(server): With<AppState>, write: Write) -> Answer {
     if write.params.get("publish_time").is_some_and(|time| !time.is_empty()) {
         return Err(Failure::unsupported("publishing a root key ahead of its use (`publish_time`) is"));
     }
-    let algorithm = write.params.get("algo").unwrap_or_default();
-    if !matches!(algorithm, "" | ALGORITHM) {
-        return Err(Failure::invalid(format!("invalid algo {algorithm:?}: expected {ALGORITHM}")));
-    }
     let state = server.control.state();
+    let algorithm = wanted_algorithm(&state, write.params.get("algo").unwrap_or_default())?;
     // What the old keys seal is to be sealed anew; the leader does it, some at a time.
     let full = write.params.boolean("full")?;
     let draw = move || -> Result<_, KeyError> {
-        Ok(ActivateRootKey { full, ..SigningKey::generate()?.activation(&state.keyring, None)? })
+        Ok(ActivateRootKey { full, ..SigningKey::generate(algorithm)?.activation(&state.keyring, None)? })
     };
     let failed = |why: String| Failure::internal(format!("the root key is not generated: {why}"));
     let drawn = tokio::task::spawn_blocking(draw).await.map_err(|panic| failed(panic.to_string()))?;
@@ -73,6 +91,22 @@ async fn rotate(With(server): With<AppState>, write: Write) -> Answer {
     let key = RootKeyMeta { create_index: 0, modify_index: 0, ..meta(&state, key) };
     let answer = KeyringRotated { key, index: receipt.index.0 };
     answer::written(receipt.index, &answer)
+}
+
+/// How a new key is to sign: like the one before, unless the caller says otherwise.
+///
+/// # Errors
+/// 400 for an algorithm that nobody has.
+fn wanted_algorithm(state: &State, name: &str) -> Result<SigningAlgorithm, Failure> {
+    // Nomad's `algo` speaks of what the key encrypts, which is the same for each of ours.
+    if matches!(name, "" | ALGORITHM) {
+        return Ok(state.keyring.algorithm());
+    }
+    let called = |algorithm: &SigningAlgorithm| algorithm.name().eq_ignore_ascii_case(name);
+    SigningAlgorithm::ALL.into_iter().find(called).ok_or_else(|| {
+        let [first, second] = SigningAlgorithm::ALL.map(|known| known.name().to_ascii_lowercase());
+        Failure::invalid(format!("invalid algo {name:?}: expected {first}, {second} or {ALGORITHM}"))
+    })
 }
 
 /// `force` also removes a key that is in use, and takes back what it signed.
@@ -104,6 +138,7 @@ fn meta(state: &State, id: Uuid) -> RootKeyMeta {
     RootKeyMeta {
         key_id,
         algorithm: ALGORITHM.to_string(),
+        signing_algorithm: key.algorithm().name().to_string(),
         create_time: key.created_at.0,
         create_index: key.created.0,
         modify_index: key.modified.0,
@@ -118,12 +153,26 @@ fn meta(state: &State, id: Uuid) -> RootKeyMeta {
 }
 
 fn web_key(id: Uuid, key: &RootKey) -> WebKey {
-    WebKey {
+    let algorithm = key.algorithm();
+    let common = WebKey {
         key_id: id.to_string(),
-        key_type: "RSA".to_string(),
         usage: "sig".to_string(),
-        algorithm: "RS256".to_string(),
-        modulus: URL_SAFE_NO_PAD.encode(&key.modulus),
-        exponent: URL_SAFE_NO_PAD.encode(&key.exponent),
+        algorithm: algorithm.name().to_string(),
+        ..WebKey::default()
+    };
+    let number = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    match algorithm {
+        SigningAlgorithm::Rs256 => WebKey {
+            key_type: "RSA".to_string(),
+            modulus: number(&key.modulus),
+            exponent: number(&key.exponent),
+            ..common
+        },
+        SigningAlgorithm::EdDsa => WebKey {
+            key_type: "OKP".to_string(),
+            curve: "Ed25519".to_string(),
+            point: number(&key.modulus),
+            ..common
+        },
     }
 }

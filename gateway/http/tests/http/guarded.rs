@@ -5,7 +5,7 @@ use axum::http::{Method, Request};
 use base::Uuid;
 use http_gateway::AgentInfo;
 use keyring::{ServerSecret, SigningKey};
-use model::Command;
+use model::{Command, SigningAlgorithm};
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Got, SECRET, request};
@@ -86,7 +86,8 @@ pub async fn with_root_key(cluster: Cluster) -> Cluster {
     let secret = ServerSecret::new(Uuid::from(7), &SECRET).unwrap();
     cluster.submit(Command::AnnounceServerKey { server: secret.server(), public: secret.public() }).await;
     let keyring = cluster.control.state().keyring.clone();
-    let activation = SigningKey::generate().unwrap().activation(&keyring, None).unwrap();
+    let activation =
+        SigningKey::generate(SigningAlgorithm::Rs256).unwrap().activation(&keyring, None).unwrap();
     cluster.submit(Command::ActivateRootKey(Box::new(activation))).await;
     cluster
 }

@@ -1,7 +1,10 @@
 //! The keys that the cluster signs with.
 
+use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use axum::http::{Method, StatusCode};
 use base::{Time, Uuid};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyring::ServerSecret;
 use model::Command;
 use serde_json::{Value, json};
@@ -92,6 +95,58 @@ async fn keys_are_rotated_listed_published_and_removed() {
     assert_eq!(cluster.restarted().await.get(KEYS).await.json(), cluster.get(KEYS).await.json());
 }
 
+/// A signed token of this cluster, its header, and the published key that it names.
+async fn introduced(cluster: &Cluster) -> (String, Value, Value) {
+    let answer = cluster.put("/v1/acl/identity/client-introduction-token", &json!({})).await.json();
+    let token = answer["JWT"].as_str().unwrap().to_string();
+    let header = URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap()).unwrap();
+    let header: Value = serde_json::from_slice(&header).unwrap();
+    let keys = cluster.get(WEB_KEYS).await.json();
+    let key = keys["keys"].as_array().unwrap().iter().find(|key| key["kid"] == header["kid"]).unwrap();
+    (token, header, key.clone())
+}
+
+#[tokio::test]
+async fn a_key_signs_as_the_operator_has_chosen_and_others_verify_it_by_what_is_published() {
+    let cluster = Cluster::start().await;
+    let secret = ServerSecret::new(Uuid::from(7), &SECRET).unwrap();
+    cluster.submit(Command::AnnounceServerKey { server: secret.server(), public: secret.public() }).await;
+    let rotated = cluster.put(&format!("{ROTATE}?algo=eddsa"), &json!({})).await.json();
+    assert_holds(&rotated["Key"], &json!({"Algorithm": "aes256-gcm", "SigningAlgorithm": "EdDSA"}));
+
+    let (token, header, key) = introduced(&cluster).await;
+    assert_eq!(header, json!({"alg": "EdDSA", "kid": rotated["Key"]["KeyID"], "typ": "JWT"}));
+    let x = key["x"].as_str().unwrap();
+    let expected = json!({
+        "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": header["kid"], "x": x,
+    });
+    assert_eq!(key, expected, "nothing of an RSA key");
+    let (content, signature) = token.rsplit_once('.').unwrap();
+    let point = URL_SAFE_NO_PAD.decode(x).unwrap();
+    let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
+    UnparsedPublicKey::new(&ED25519, &point).verify(content.as_bytes(), &signature).unwrap();
+
+    // Who does not say how gets a key like the one before, as the leader does.
+    for query in ["", "?algo=aes256-gcm"] {
+        let next = cluster.put(&format!("{ROTATE}{query}"), &json!({})).await.json();
+        assert_eq!(next["Key"]["SigningAlgorithm"], "EdDSA", "{query}");
+    }
+    let back = cluster.put(&format!("{ROTATE}?algo=RS256"), &json!({})).await.json();
+    assert_eq!(back["Key"]["SigningAlgorithm"], "RS256");
+    let (_, header, key) = introduced(&cluster).await;
+    assert_eq!((&header["alg"], &key["kty"], &key["x"]), (&json!("RS256"), &json!("RSA"), &Value::Null));
+    let after = cluster.restarted().await;
+    for cluster in [&cluster, &after] {
+        keyring::verify(&cluster.control.state().keyring, &token, Time(i64::MAX)).unwrap();
+    }
+    assert_eq!(after.get(WEB_KEYS).await.json(), cluster.get(WEB_KEYS).await.json());
+
+    let former = format!("/v1/operator/keyring/key/{}?force=true", id(&rotated["Key"]));
+    assert_eq!(cluster.delete(&former).await.status, StatusCode::OK);
+    let gone = keyring::verify(&cluster.control.state().keyring, &token, Time(i64::MAX));
+    assert_eq!(gone, Err(keyring::TokenError::UnknownKey));
+}
+
 #[tokio::test]
 async fn what_a_rotation_cannot_do_is_refused() {
     let cluster = announced().await;
@@ -102,7 +157,8 @@ async fn what_a_rotation_cannot_do_is_refused() {
             501,
             "publishing a root key ahead of its use (`publish_time`) is not supported by this release",
         ),
-        ("algo=xor", 400, "invalid algo \"xor\": expected aes256-gcm"),
+        ("algo=xor", 400, "invalid algo \"xor\": expected rs256, eddsa or aes256-gcm"),
+        ("algo=ES256&full=true", 400, "invalid algo \"ES256\": expected rs256, eddsa or aes256-gcm"),
     ];
     for (query, status, text) in cases {
         cluster.put(&format!("{ROTATE}?{query}"), &json!({})).await.refused(status, text);

@@ -18,7 +18,8 @@ pub struct ServerKeyAnnounced {
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct RootKeyActivated {
     pub key: Uuid,
-    /// The public half: an RSA modulus and exponent, most significant byte first.
+    /// The public half: an RSA modulus and exponent, most significant byte first; or the 32 bytes of an Ed25519 key and
+    /// no exponent.
     pub modulus: Vec<u8>,
     pub exponent: Vec<u8>,
     pub sealed: Vec<SealedKey>,

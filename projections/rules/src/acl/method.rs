@@ -4,7 +4,7 @@ use model::document::{
     Timestamp,
 };
 use model::event::{AclAuthMethodDeleted, AclAuthMethodUpserted};
-use model::{Doc, Rejection};
+use model::{Doc, Rejection, SigningAlgorithm};
 use state::acl::Acl;
 
 use super::{Decision, check_name, invalid};
@@ -18,6 +18,8 @@ const ENTRIES_MAX: usize = 1_024;
 const LEEWAY_MAX: Duration = Duration::from_secs(3_600);
 
 /// Algorithms of client assertions, by what signs them.
+/// Those of root keys.
+const CLUSTER_ALGORITHMS: [&str; 2] = [SigningAlgorithm::Rs256.name(), SigningAlgorithm::EdDsa.name()];
 const RSA_ALGORITHMS: [&str; 3] = ["RS256", "RS384", "RS512"];
 const SECRET_ALGORITHMS: [&str; 3] = ["HS256", "HS384", "HS512"];
 
@@ -205,7 +207,7 @@ fn check_assertion(assertion: &OIDCClientAssertion, record: &AuthMethodRecord) -
         return field("Audience", "names that are not empty".to_string());
     }
     let algorithms = match assertion.key_source.as_str() {
-        OIDCClientAssertion::NOMAD => &["RS256"][..],
+        OIDCClientAssertion::NOMAD => &CLUSTER_ALGORITHMS[..],
         OIDCClientAssertion::PRIVATE_KEY => &RSA_ALGORITHMS,
         OIDCClientAssertion::CLIENT_SECRET => &SECRET_ALGORITHMS,
         _ => return field("KeySource", "nomad, private_key or client_secret".to_string()),

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{Index, StableHash, Time, Uuid};
+use model::SigningAlgorithm;
 use serde::{Deserialize, Serialize};
 
 /// The whole keyring; a clone is a pointer copy.
@@ -31,7 +32,8 @@ pub struct ServerKey {
 /// A key that the cluster signs with, or did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootKey {
-    /// The public half: an RSA modulus and exponent, most significant byte first.
+    /// The public half: an RSA modulus and exponent, most significant byte first; or the 32 bytes of an Ed25519 key and
+    /// no exponent.
     pub modulus: Vec<u8>,
     pub exponent: Vec<u8>,
     /// The private half for each server that can sign with it.
@@ -39,6 +41,12 @@ pub struct RootKey {
     pub created_at: Time,
     pub created: Index,
     pub modified: Index,
+}
+
+impl RootKey {
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        SigningAlgorithm::of_exponent(&self.exponent)
+    }
 }
 
 impl Keyring {
@@ -54,6 +62,11 @@ impl Keyring {
     pub fn active(&self) -> Option<(Uuid, &RootKey)> {
         let key = self.0.active?;
         Some((key, &self.0.keys[&key]))
+    }
+
+    /// How the cluster signs: a key that nobody asked to be different is like the one before.
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        self.active().map_or_else(SigningAlgorithm::default, |(_, key)| key.algorithm())
     }
 
     /// Former keys whose seals are being replaced by those of the active one.

@@ -5,6 +5,8 @@ use crate::output::{json, write_out};
 
 const FULL: Flag<bool> = Flag::switch("full", "Also encrypt anew what old keys encrypted.");
 const NOW: Flag<bool> = Flag::switch("now", "Use the key at once, which this release always does.");
+const ALGO: Flag<String> =
+    Flag::value("algo", "NAME", "How the key signs: rs256 or eddsa. Without it, as the key before.");
 const FORCE: Flag<bool> = Flag::switch("force", "Also remove a key that is in use.");
 
 pub(super) static LIST: Command = Command {
@@ -23,7 +25,7 @@ pub(super) static ROTATE: Command = Command {
     arguments: "",
     summary: "Have the cluster sign with a new key.",
     details: "The key before it becomes inactive. The leader does this by itself every 30 days.",
-    flags: &[&[&FULL, &NOW, &VERBOSE, &JSON], CLIENT_FLAGS],
+    flags: &[&[&ALGO, &FULL, &NOW, &VERBOSE, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(rotate(call))),
 };
 
@@ -49,7 +51,9 @@ async fn list(call: Call) -> Outcome {
 
 async fn rotate(call: Call) -> Outcome {
     call.no_arguments()?;
-    let rotated = call.client()?.rotate_root_key(call.args.switch(&FULL)).await.doing("rotating root key")?;
+    let algo = call.args.value(&ALGO).unwrap_or_default();
+    let rotated = call.client()?.rotate_root_key(call.args.switch(&FULL), algo).await;
+    let rotated = rotated.doing("rotating root key")?;
     write_out(match call.args.switch(&JSON) {
         true => json(&rotated.key),
         false => layout::operator::root_keys(&call.style(), &[rotated.key]),

@@ -365,13 +365,13 @@ client {
 
 #[test]
 fn everything_that_is_not_supported_is_refused_at_once() {
-    let text = "vault {\n  enabled = true\n}\nacl {\n  replication_token = \"x\"\n}\nserver {\n  oidc_issuer = \"x\"\n}\n\
+    let text = "vault {\n  enabled = true\n}\nacl {\n  replication_token = \"x\"\n}\nserver {\n  license_path = \"x\"\n}\n\
                 telemetry {\n  statsd_address = \"x:1\"\n}\nserver {\n  misspelt = 1\n}";
     let error = read_all(&[("a.hcl", text)], &["-dev"]).unwrap_err();
     let heads: Vec<&str> = error.lines().filter(|line| line.contains("a.hcl:")).collect();
     assert_eq!(heads.len(), 5, "{error}");
     for line in
-        ["a.hcl:2:13: vault.enabled", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:17: \"oidc_issuer\""]
+        ["a.hcl:2:13: vault.enabled", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:17: \"license_path\""]
     {
         assert!(error.contains(line), "{error}");
     }
@@ -484,6 +484,10 @@ fn thresholds_of_garbage_collection_are_read() {
         (
             "server { root_key_gc_interval = \"0s\" }",
             "server.root_key_gc_interval = 0s: expected at least 1s",
+        ),
+        (
+            "server { oidc_issuer = \"cluster.example\" }",
+            "server.oidc_issuer: expected an address like https://cluster.example, got \"cluster.example\"",
         ),
         ("server { csi_plugin_gc_threshold = \"x\" }", "\"csi_plugin_gc_threshold\": expected a duration"),
     ] {

@@ -190,7 +190,7 @@ fn secrets<'a>(
     server: &AppState,
     state: &State,
     name: &str,
-    sign: login::ClusterKey<'a>,
+    sign: login::Sign<'a>,
 ) -> Result<Secrets<'a>, Failure> {
     let Some(set) = state.acl.methods.get(name) else { return Ok(Secrets::default()) };
     let open = |what: &str, sealed: &Option<SealedData>| -> Result<Option<String>, Failure> {
@@ -200,10 +200,11 @@ fn secrets<'a>(
             opened.map_err(|error| Failure::internal(format!("the {what} is not readable: {error}")))?;
         Ok(String::from_utf8(opened).ok())
     };
+    let key = state.keyring.active();
     Ok(Secrets {
         client_secret: open(CLIENT_SECRET, &set.document.client_secret)?,
         private_key: open(PRIVATE_KEY, &set.document.private_key)?,
-        cluster_key: state.keyring.active().map(|(key, _)| (key, sign)),
+        cluster_key: key.map(|(id, key)| login::ClusterKey { id, algorithm: key.algorithm().name(), sign }),
     })
 }
 

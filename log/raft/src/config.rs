@@ -17,8 +17,8 @@ use crate::runtime::Runtime;
 pub struct Timings {
     /// How often a leader sends heartbeats to its followers.
     pub heartbeat: Duration,
-    /// How long a follower waits for its leader before it starts an election, drawn anew each time. The longest is also how
-    /// long a leader trusts that there is no other after its last contact to a majority.
+    /// How long a follower waits for its leader before it starts an election, drawn anew each time. Nobody helps to
+    /// elect another for as long as the longest after its last contact to the leader.
     pub election: Range<Duration>,
 }
 
@@ -46,6 +46,12 @@ impl Timings {
     /// How long one message and its answer may take: by then a follower would ask for votes.
     pub(crate) fn patience(&self) -> Duration {
         self.election.start
+    }
+
+    /// How long after its last contact to a majority a leader reads without asking. Its followers elect nobody else for as
+    /// long as `election.end` by their own clocks: theirs may be a tenth too fast, and its own a tenth too slow.
+    pub(crate) fn lease(&self) -> Duration {
+        self.election.end * 4 / 5
     }
 
     pub(crate) fn config(&self) -> Result<Config, openraft::ConfigError> {

@@ -145,7 +145,7 @@ impl RaftJournal {
         }
         tasks.add(runtime.spawn(leadership::mend(raft.clone(), proposals.clone(), timings.clone())));
         Ok(Arc::new(RaftJournal {
-            reads: Reads::start(&raft, &store, runtime),
+            reads: Reads::start(&raft, &store, &timings, runtime),
             raft,
             store,
             proposals,

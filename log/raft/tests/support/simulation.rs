@@ -12,12 +12,12 @@ use journal::store::simulated::Disk;
 use journal::{Freshness, Journal, NotLeading, ProposeError, Sink};
 use model::{Chunk, Image};
 use parking_lot::Mutex;
-use raft::{Driving, Found, OpenError, RaftJournal, Retention, Settings, Tail};
+use raft::{Driving, Found, OpenError, RaftJournal, Retention, Settings, Tail, Timings};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::cluster::{member, takes};
-use super::{batch_by, settings};
+use super::{batch_by, settings, timings};
 
 const SERVERS: [u64; 3] = [1, 2, 3];
 /// So small that segments are sealed all the time.
@@ -110,6 +110,8 @@ pub struct World {
     pub trace: Arc<Mutex<Trace>>,
     pub rng: Rng,
     pub disks: BTreeMap<u64, Disk>,
+    /// By how much the clock of each server is too fast, in parts in a hundred, where it is not right.
+    pub fast: BTreeMap<u64, i32>,
     sums: BTreeMap<u64, Sums>,
     /// Of each server that runs, or is about to.
     gone: BTreeMap<u64, Arc<Gone>>,
@@ -136,6 +138,7 @@ impl World {
             trace: Arc::default(),
             rng: Rng::stream(seed, "world"),
             disks: servers.iter().map(|node| (*node, Disk::new(seed ^ node))).collect(),
+            fast: BTreeMap::new(),
             sums: BTreeMap::new(),
             gone: BTreeMap::new(),
             dead: Arc::default(),
@@ -177,6 +180,7 @@ impl World {
             retention: Retention { bytes: 4 * SEGMENT, age: None },
             tail: Tail { entries: 20, bytes: 8 << 10 },
             seed,
+            timings: self.timings(node),
             ..settings(std::path::Path::new(""), node, Found::Wait)
         };
         let sums = Sums::default();
@@ -204,6 +208,14 @@ impl World {
         };
         let disk = Arc::new(self.disks[&node].clone());
         RaftJournal::open_on(disk, settings, self.network.links(node, &gone), ear, driving).await
+    }
+
+    /// Time is one for all here, so who has a fast clock waits for less.
+    fn timings(&self, node: u64) -> Timings {
+        let Timings { heartbeat, election } = timings();
+        let fast = f64::from(self.fast.get(&node).copied().unwrap_or(0)) / 100.0;
+        let truly = |span: Duration| span.div_f64(1.0 + fast);
+        Timings { heartbeat: truly(heartbeat), election: truly(election.start)..truly(election.end) }
     }
 
     pub fn crashes(&self) -> usize {

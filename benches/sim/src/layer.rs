@@ -1,5 +1,7 @@
 //! The layers, each of which runs a seed and says how it ended.
 
+use base::Duration;
+
 use crate::fact::Violation;
 use crate::planted::Bug;
 use crate::{model, replicated};
@@ -30,6 +32,8 @@ pub struct Verdict {
     pub hash: blake3::Hash,
     pub steps: u64,
     pub batches: usize,
+    /// The farthest that a clock which nobody set has run away from the true time.
+    pub astray: Duration,
     pub violation: Option<Violation>,
     pub story: Vec<String>,
 }

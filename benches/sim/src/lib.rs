@@ -9,6 +9,7 @@
 pub mod agenda;
 pub mod bookmark;
 pub mod checks;
+pub mod clock;
 pub mod fact;
 pub mod invariants;
 pub mod layer;

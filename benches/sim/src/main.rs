@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use anyhow::{Context, bail};
+use base::Duration;
 use sim::layer::{Layer, Run, Verdict};
 
 const USAGE: &str = "sim (--seed N | --seeds A..B) [--layer model|log] [--story] [--steps MAX]
@@ -22,6 +23,9 @@ struct Asked {
 struct Sum {
     steps: u64,
     batches: usize,
+    /// The farthest that clocks ran away from the true time, and in how many seeds they did.
+    astray: Duration,
+    drifting: u64,
     failed: Vec<u64>,
 }
 
@@ -41,6 +45,8 @@ fn run(layer: Layer, asked: &Asked) -> Sum {
     for seed in asked.seeds.clone() {
         let verdict = layer.run(Run { seed, bug: None, story: asked.story, steps_max: asked.steps_max });
         (sum.steps, sum.batches) = (sum.steps + verdict.steps, sum.batches + verdict.batches);
+        sum.astray = sum.astray.max(verdict.astray);
+        sum.drifting += u64::from(verdict.astray > Duration::ZERO);
         // Where many seeds fail, the story of one is enough to begin with.
         if one || (verdict.violation.is_some() && sum.failed.is_empty()) {
             tell(layer, seed, &verdict, asked.story);
@@ -52,8 +58,12 @@ fn run(layer: Layer, asked: &Asked) -> Sum {
         }
         let count = seed + 1 - asked.seeds.start;
         if count.is_multiple_of(100) || seed + 1 == asked.seeds.end {
-            let Sum { steps, batches, failed } = &sum;
-            println!("{}: {count} seeds, {steps} steps, {batches} batches, failed: {failed:?}", layer.name());
+            let Sum { steps, batches, failed, astray, drifting } = &sum;
+            println!(
+                "{}: {count} seeds, {steps} steps, {batches} batches, clocks drifted in {drifting}, by up to {} ms, failed: {failed:?}",
+                layer.name(),
+                astray.as_millis()
+            );
         }
     }
     sum
@@ -101,5 +111,6 @@ fn tell(layer: Layer, seed: u64, verdict: &Verdict, story: bool) {
         Some(violation) => println!("\nVIOLATED {violation}"),
         None => println!("everything holds"),
     }
-    println!("{} steps, {} batches, trace {}", verdict.steps, verdict.batches, verdict.hash);
+    let Verdict { steps, batches, hash, astray, .. } = verdict;
+    println!("{steps} steps, {batches} batches, clocks up to {} ms astray, trace {hash}", astray.as_millis());
 }

@@ -54,15 +54,19 @@ pub struct Faults {
     pub crash_server: Every,
     pub pause_server: Every,
     pub step_server_clock: Every,
+    pub drift_server_clock: Every,
     pub stall_log: Every,
     pub cut_node: Every,
     pub restart_agent: Every,
     pub reboot_node: Every,
     pub step_node_clock: Every,
+    pub drift_node_clock: Every,
     pub kill_worker: Every,
     pub slow_worker: Every,
     /// The farthest a clock is stepped.
     pub step_max: Duration,
+    /// Parts in a million by which a clock is too fast or too slow, at most.
+    pub drift_max: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +115,7 @@ impl Options {
             storm: Duration::from_secs(pick(rng, &[60, 120, 240])),
             network: Network::draw(rng),
             log: LogOptions::draw(rng),
-            faults: Faults::draw(rng),
+            faults: Faults::draw(rng, &mut Rng::stream(seed, "drift")),
             operations: Operations::draw(
                 rng,
                 &mut Rng::stream(seed, "volume requests"),
@@ -151,20 +155,23 @@ impl LogOptions {
 }
 
 impl Faults {
-    fn draw(rng: &mut Rng) -> Faults {
+    fn draw(rng: &mut Rng, of_drift: &mut Rng) -> Faults {
         Faults {
             depose: often(rng, 10, 120),
             crash_server: often(rng, 30, 200),
             pause_server: often(rng, 20, 120),
             step_server_clock: sometimes(rng, 60, 300),
+            drift_server_clock: often(of_drift, 10, 120),
             stall_log: often(rng, 20, 200),
             cut_node: often(rng, 5, 100),
             restart_agent: often(rng, 20, 200),
             reboot_node: often(rng, 20, 200),
             step_node_clock: often(rng, 20, 200),
+            drift_node_clock: often(of_drift, 10, 120),
             kill_worker: often(rng, 20, 200),
             slow_worker: often(rng, 20, 120),
             step_max: Duration::from_secs(pick(rng, &[1, 20, 120])),
+            drift_max: pick(of_drift, &DRIFTS),
         }
     }
 }
@@ -189,6 +196,9 @@ impl Operations {
         }
     }
 }
+
+/// In parts in a million. A crystal is off by some ten, a virtual machine in a bad host by much more.
+pub(crate) const DRIFTS: [i64; 5] = [0, 200, 20_000, 20_000, 100_000];
 
 pub(crate) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]

@@ -29,6 +29,8 @@ pub enum Bug {
     HashOrderInFold,
     /// Heartbeats are judged by another server's clock.
     ForeignClock,
+    /// Heartbeats are judged by a clock that runs at the true speed, and counted by the server's own.
+    ForeignSpeed,
     /// A worker does not wait for its server to catch up.
     OldState,
     /// Room that appears wakes no blocked evaluation.
@@ -79,7 +81,7 @@ pub enum Bug {
 
 impl Bug {
     /// Those that sit in the seams of the first layer.
-    pub const SEAMS: [Bug; 11] = [
+    pub const SEAMS: [Bug; 12] = [
         Bug::NoTermFence,
         Bug::AckBeforeCommit,
         Bug::OutOfOrder,
@@ -88,6 +90,7 @@ impl Bug {
         Bug::WallClockInFold,
         Bug::HashOrderInFold,
         Bug::ForeignClock,
+        Bug::ForeignSpeed,
         Bug::OldState,
         Bug::NobodyUnblocks,
         Bug::SettledTwice,

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use base::Duration;
 use sim::layer::{Layer, Run};
 
 /// Seeds run on every change, from 0 on; more run by hand.
@@ -30,6 +31,18 @@ fn everything_holds_above_the_log() {
 #[test]
 fn everything_holds_in_the_log() {
     everything_holds(Layer::Log);
+}
+
+/// What nobody sees happen would not be missed either.
+#[test]
+fn clocks_run_away_from_the_true_time() {
+    for layer in Layer::ALL {
+        let astray = (0..6).map(|seed| layer.run(Run::of(seed)).astray);
+        let (most, drifting) = astray.fold((Duration::ZERO, 0), |(most, count), astray| {
+            (most.max(astray), count + u64::from(astray > Duration::ZERO))
+        });
+        assert!(most > Duration::from_secs(1) && drifting > 2, "{}: {most:?} in {drifting}", layer.name());
+    }
 }
 
 #[test]

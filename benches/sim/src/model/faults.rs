@@ -3,6 +3,7 @@
 use base::{Duration, Rng};
 
 use super::world::{Event, World};
+use crate::clock::draw_speed;
 use crate::fact::Violation;
 use crate::options::{Every, Faults};
 
@@ -12,25 +13,29 @@ pub enum Fault {
     CrashServer,
     PauseServer,
     StepServerClock,
+    DriftServerClock,
     StallLog,
     CutNode,
     RestartAgent,
     RebootNode,
     StepNodeClock,
+    DriftNodeClock,
     KillWorker,
     SlowWorker,
 }
 
-const ALL: [Fault; 11] = [
+const ALL: [Fault; 13] = [
     Fault::Depose,
     Fault::CrashServer,
     Fault::PauseServer,
     Fault::StepServerClock,
+    Fault::DriftServerClock,
     Fault::StallLog,
     Fault::CutNode,
     Fault::RestartAgent,
     Fault::RebootNode,
     Fault::StepNodeClock,
+    Fault::DriftNodeClock,
     Fault::KillWorker,
     Fault::SlowWorker,
 ];
@@ -42,11 +47,13 @@ impl Fault {
             Fault::CrashServer => faults.crash_server,
             Fault::PauseServer => faults.pause_server,
             Fault::StepServerClock => faults.step_server_clock,
+            Fault::DriftServerClock => faults.drift_server_clock,
             Fault::StallLog => faults.stall_log,
             Fault::CutNode => faults.cut_node,
             Fault::RestartAgent => faults.restart_agent,
             Fault::RebootNode => faults.reboot_node,
             Fault::StepNodeClock => faults.step_node_clock,
+            Fault::DriftNodeClock => faults.drift_node_clock,
             Fault::KillWorker => faults.kill_worker,
             Fault::SlowWorker => faults.slow_worker,
         }
@@ -95,6 +102,10 @@ impl World {
                 let ahead = self.clock_step();
                 self.step_clock(server, ahead)?;
             }
+            Fault::DriftServerClock => {
+                let fast = draw_speed(&mut self.drift_chance, self.options.faults.drift_max);
+                self.drift_server(server, fast)?;
+            }
             Fault::StallLog => {
                 let span = World::up_to(&mut self.fault_chance, Duration::from_secs(20));
                 self.tell(format_args!("nothing is committed for {} ms", span.as_millis()));
@@ -105,7 +116,12 @@ impl World {
             Fault::StepNodeClock => {
                 let ahead = self.clock_step();
                 self.tell(format_args!("the clock of node {node} is now {} ms ahead", ahead.as_millis()));
-                self.nodes[node].ahead = ahead;
+                let now = self.true_time();
+                self.nodes[node].clock.set(now, ahead);
+            }
+            Fault::DriftNodeClock => {
+                let fast = draw_speed(&mut self.drift_chance, self.options.faults.drift_max);
+                self.drift_node(node, fast);
             }
             Fault::KillWorker => {
                 self.tell(format_args!("a worker of server {server} dies"));
@@ -123,6 +139,37 @@ impl World {
             Fault::Depose | Fault::CrashServer | Fault::PauseServer => {}
         }
         Ok(())
+    }
+
+    /// No two clocks are equally fast.
+    pub fn draw_speeds(&mut self) -> Result<(), Violation> {
+        let most = self.options.faults.drift_max;
+        for server in 0..self.servers.len() {
+            let fast = draw_speed(&mut self.drift_chance, most);
+            self.drift_server(server, fast)?;
+        }
+        for node in 0..self.nodes.len() {
+            let fast = draw_speed(&mut self.drift_chance, most);
+            self.drift_node(node, fast);
+        }
+        Ok(())
+    }
+
+    fn drift_server(&mut self, server: usize, fast: i64) -> Result<(), Violation> {
+        self.tell(format_args!("the clock of server {server} is too fast by {fast} parts in a million"));
+        let now = self.true_time();
+        let clock = &mut self.servers[server].clock;
+        self.astray = self.astray.max(clock.astray(now));
+        clock.drift(now, fast);
+        self.flush(server)
+    }
+
+    fn drift_node(&mut self, node: usize, fast: i64) {
+        self.tell(format_args!("the clock of node {node} is too fast by {fast} parts in a million"));
+        let now = self.true_time();
+        let clock = &mut self.nodes[node].clock;
+        self.astray = self.astray.max(clock.astray(now));
+        clock.drift(now, fast);
     }
 
     /// How far a clock is ahead, or behind.
@@ -180,13 +227,16 @@ impl World {
             let life = self.servers[server].life;
             self.start_server(server, life)?;
             self.resume(server, life)?;
+            self.drift_server(server, 0)?;
             self.step_clock(server, Duration::ZERO)?;
             for worker in &mut self.workers[server] {
                 worker.slowness = Duration::from_millis(50);
             }
         }
         for node in 0..self.nodes.len() {
-            self.nodes[node].ahead = Duration::ZERO;
+            self.drift_node(node, 0);
+            let now = self.true_time();
+            self.nodes[node].clock.set(now, Duration::ZERO);
             let life = self.nodes[node].life;
             self.start_node(node, life)?;
         }

@@ -197,7 +197,7 @@ impl World {
 
     pub fn step_clock(&mut self, server: usize, ahead: Duration) -> Result<(), Violation> {
         self.tell(format_args!("the clock of server {server} is now {} ms ahead", ahead.as_millis()));
-        let by = self.servers[server].set_clock(ahead);
+        let by = self.servers[server].set_clock(self.agenda.now(), ahead);
         self.checks.see(&Fact::ClockMoved { server, by })?;
         self.flush(server)
     }

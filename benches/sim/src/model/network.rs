@@ -133,7 +133,10 @@ impl World {
             for out in std::mem::take(&mut self.nodes[node].out) {
                 let (life, server) = (self.nodes[node].life, self.nodes[node].server);
                 match out {
-                    NodeOut::After { span, step } => self.agenda.after(span, Event::Node(node, life, step)),
+                    NodeOut::After { span, step } => {
+                        let span = self.nodes[node].clock.takes(span);
+                        self.agenda.after(span, Event::Node(node, life, step));
+                    }
                     NodeOut::Ask { of, ask, within } => {
                         if of != Loop::Beat {
                             self.tell(format_args!("node {node} asks server {server}: {}", ask.in_words()));
@@ -141,6 +144,7 @@ impl World {
                         let number = self.call(Party::Node(node), server, ask);
                         self.nodes[node].pending.insert(of, number);
                         let timeout = Step::TimedOut(of, number);
+                        let within = self.nodes[node].clock.takes(within);
                         self.agenda.after(within, Event::Node(node, life, timeout));
                     }
                 }
@@ -202,7 +206,7 @@ impl World {
                         let generation = self.workers[server][worker].generation;
                         let life = self.servers[server].life;
                         let event = Event::Work { server, worker, life, generation };
-                        self.agenda.after(span, event);
+                        self.agenda.after(self.servers[server].clock.takes(span), event);
                     }
                     WorkerOut::Ask { ask, within } => {
                         // Workers know who leads as their server does.
@@ -210,6 +214,7 @@ impl World {
                         if within > Duration::ZERO {
                             self.workers[server][worker].pending = Some(number);
                             let event = Event::WorkerTimedOut { server, worker, call: number };
+                            let within = self.servers[server].clock.takes(within);
                             self.agenda.after(within, event);
                         }
                     }
@@ -229,5 +234,5 @@ impl World {
 }
 
 fn view(server: &Server, now: Time) -> View<'_> {
-    View { published: &server.published, now, clock: server.clock(now) }
+    View { published: &server.published, running: server.clock.running(now), clock: server.clock(now) }
 }

@@ -16,6 +16,7 @@ use node::{Missed, wait_after_miss};
 
 use super::call::{Ask, Reply};
 use super::task::{Phase, Run};
+use crate::clock::SimClock;
 use crate::options::Tasks;
 use crate::workload::nodes;
 
@@ -67,7 +68,7 @@ pub struct SimNode {
     pub id: NodeId,
     pub up: bool,
     pub life: u64,
-    pub ahead: Duration,
+    pub clock: SimClock,
     /// The server it talks to.
     pub server: usize,
     pub revision: u64,
@@ -77,6 +78,7 @@ pub struct SimNode {
     servers: usize,
     seed: u64,
     registered: bool,
+    /// By the clock that only runs.
     last_ok: Option<(Time, Duration)>,
     contacted: bool,
     min_index: u64,
@@ -94,14 +96,14 @@ pub struct SimNode {
 }
 
 impl SimNode {
-    pub fn new(number: usize, seed: u64, servers: usize) -> SimNode {
+    pub fn new(number: usize, seed: u64, now: Time, servers: usize) -> SimNode {
         let mut chance = Rng::stream(seed ^ number as u64, "agent");
         SimNode {
             number,
             id: nodes::id(number),
             up: true,
             life: 0,
-            ahead: Duration::ZERO,
+            clock: SimClock::new(now),
             server: chance.below(servers as u64) as usize,
             revision: 0,
             pending: BTreeMap::new(),
@@ -220,7 +222,7 @@ impl SimNode {
             self.registered = false;
             return self.go(Loop::Beat);
         }
-        let since = self.last_ok.map(|(at, ttl)| (now.since(at).to_std(), ttl.to_std()));
+        let since = self.last_ok.map(|(at, ttl)| (self.clock.running(now).since(at).to_std(), ttl.to_std()));
         let no_leader = refused == Some(SubmitError::NotLeading);
         let missed = Missed { dev: false, no_leader, since };
         let wait = wait_after_miss(missed, &mut self.chance);
@@ -228,7 +230,7 @@ impl SimNode {
     }
 
     fn leased(&mut self, ttl: Duration, now: Time) {
-        self.last_ok = Some((now, ttl));
+        self.last_ok = Some((self.clock.running(now), ttl));
         let first = !self.registered;
         self.registered = true;
         let wait = if first { self.below(Duration(ttl.0 / 2)) } else { ttl };
@@ -329,7 +331,7 @@ impl SimNode {
         now: Time,
         change: impl FnOnce(&mut Run, &mut Rng, Time) -> Option<Duration>,
     ) {
-        let clock = now.plus(self.ahead);
+        let clock = self.clock.shows(now);
         let Some(run) = self.runs.get_mut(id) else { return };
         let due = change(run, &mut self.chance, clock);
         let generation = run.generation;

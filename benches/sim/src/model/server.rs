@@ -20,6 +20,7 @@ use state::State;
 use super::call::{Ask, Call, Reply};
 use super::images::Images;
 use super::log::ModelLog;
+use crate::clock::SimClock;
 use crate::planted::Bug;
 use crate::shown::{Committed, Shelf, Shown};
 
@@ -95,8 +96,7 @@ pub struct Server {
     pub paused: bool,
     /// Counts its starts: what was meant for an earlier life is void.
     pub life: u64,
-    /// How far its clock is ahead of the true time.
-    pub ahead: Duration,
+    pub clock: SimClock,
     pub notices: VecDeque<Notice>,
     /// Batches of the log that it knows.
     pub learned: usize,
@@ -122,7 +122,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(number: usize, seed: u64, committed: &Committed, settings: ServerSettings) -> Server {
+    pub fn new(
+        number: usize,
+        seed: u64,
+        now: Time,
+        committed: &Committed,
+        settings: ServerSettings,
+    ) -> Server {
         let number_in_log = Rng::stream(seed, &format!("server {number}")).uuid();
         let (shown, feed) = show(committed);
         let mut rng = Rng::stream(seed, &format!("chance of server {number}"));
@@ -131,7 +137,7 @@ impl Server {
             up: true,
             paused: false,
             life: 0,
-            ahead: Duration::ZERO,
+            clock: SimClock::new(now),
             notices: VecDeque::new(),
             learned: 0,
             notified: None,
@@ -187,13 +193,12 @@ impl Server {
 
     /// Its own idea of the time.
     pub fn clock(&self, now: Time) -> Time {
-        now.plus(self.ahead)
+        self.clock.shows(now)
     }
 
     /// Sets its clock so far ahead of the true time. Returns by how much that moved it.
-    pub fn set_clock(&mut self, ahead: Duration) -> Duration {
-        let by = Duration(ahead.0 - self.ahead.0);
-        self.ahead = ahead;
+    pub fn set_clock(&mut self, now: Time, ahead: Duration) -> Duration {
+        let by = self.clock.set(now, ahead);
         self.leader.clock_moved(by);
         by
     }
@@ -203,9 +208,14 @@ impl Server {
         !self.notices.is_empty() || (self.replica.has_room() && !self.lanes.is_empty())
     }
 
+    /// The next deadline of its controllers by its own clock, and whose it is.
+    pub fn deadline(&self) -> Option<(Time, &'static str)> {
+        self.leader.next_deadline()
+    }
+
     /// When it has to be woken, in true time.
     pub fn next_deadline(&self) -> Option<Time> {
-        let own = self.leader.next_deadline().map(|(at, _)| Time(at.0 - self.ahead.0));
+        let own = self.leader.next_deadline().map(|(at, _)| self.clock.due(at));
         let queries = self.queries.iter().map(|query| query.until);
         queries.chain(self.dequeues.iter().map(|dequeue| dequeue.until)).chain(own).min()
     }
@@ -337,6 +347,7 @@ impl Server {
         let clock = self.clock(now);
         let by = match self.settings.bug {
             Some(Bug::ForeignClock) if self.number == 0 => clock.plus(Duration::from_secs(12)),
+            Some(Bug::ForeignSpeed) => clock.plus(now.since(self.clock.running(now))),
             _ => clock,
         };
         let orders = self.leader.expire(&self.published, by);
@@ -347,10 +358,10 @@ impl Server {
         }
         self.submit_orders(orders);
         self.deliver(now);
-        while self.dequeues.front().is_some_and(|dequeue| dequeue.until <= now) {
-            let Dequeue { call, .. } = self.dequeues.pop_front().expect("the front was just looked at");
-            self.reply(call, LeaderAnswer::Dequeued(None));
-        }
+        let (over, left) = self.dequeues.drain(..).partition(|dequeue| dequeue.until <= now);
+        self.dequeues = left;
+        let over: VecDeque<Dequeue> = over;
+        over.into_iter().for_each(|dequeue| self.reply(dequeue.call, LeaderAnswer::Dequeued(None)));
         self.answer_queries(now);
     }
 
@@ -364,7 +375,7 @@ impl Server {
             Ask::Leader(question) => self.answer_as_leader(call, question, now),
             Ask::Beat(request) => self.submit(call, request),
             Ask::Assigned { .. } | Ask::Allocs { .. } => {
-                self.queries.push(Query { call, until: now.plus(QUERY_HOLD), known: None });
+                self.queries.push(Query { call, until: now.plus(self.clock.takes(QUERY_HOLD)), known: None });
                 self.answer_queries(now);
             }
         }
@@ -376,7 +387,7 @@ impl Server {
         match question {
             LeaderCall::Submit(request) => self.submit(call, *request),
             LeaderCall::Dequeue { types, patience } => {
-                self.dequeues.push_back(Dequeue { call, types, until: now.plus(patience) });
+                self.dequeues.push_back(Dequeue { call, types, until: now.plus(self.clock.takes(patience)) });
                 self.deliver(now);
             }
             LeaderCall::Touch { eval, token } => {

@@ -59,8 +59,8 @@ pub enum WorkerOut {
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub published: &'a Arc<State>,
-    /// The true time.
-    pub now: Time,
+    /// What its server's clock shows that only runs.
+    pub running: Time,
     /// Its server's idea of the time.
     pub clock: Time,
 }
@@ -109,7 +109,7 @@ impl SimWorker {
                 self.meet(need, view);
             }
             Stage::Asked(asked) => self.stage = Stage::Asked(asked),
-            Stage::Behind { until, .. } if until <= view.now => self.step(Outcome::TimedOut, view),
+            Stage::Behind { until, .. } if until <= view.running => self.step(Outcome::TimedOut, view),
             Stage::Behind { index, until } => self.stage = Stage::Behind { index, until },
             Stage::Thinking(Delivery { eval, token, .. }) => {
                 self.ask(Asked::Touch, LeaderCall::Touch { eval, token });
@@ -174,7 +174,7 @@ impl SimWorker {
         if view.published.index >= index || self.bug == Some(Bug::OldState) {
             return self.step(Outcome::State(view.published.clone()), view);
         }
-        self.enter(Stage::Behind { index, until: view.now.plus(limit) });
+        self.enter(Stage::Behind { index, until: view.running.plus(limit) });
         self.out.push(WorkerOut::After(limit));
     }
 

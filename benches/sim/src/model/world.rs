@@ -30,6 +30,9 @@ use crate::workload::operations::Workload;
 /// The true time at the first step.
 const START: Time = Time::from_secs(1_000_000);
 
+/// How often a server may be woken at one moment.
+const WAKES_MAX: u32 = 1_000;
+
 /// Everything that can be due.
 pub(super) enum Event {
     /// Some of what is in flight is committed.
@@ -88,6 +91,7 @@ pub(super) struct World {
     pub wires: Rng,
     pub log_chance: Rng,
     pub fault_chance: Rng,
+    pub drift_chance: Rng,
     pub work_chance: Rng,
     pub calls: u64,
     pub ops: u64,
@@ -98,9 +102,13 @@ pub(super) struct World {
     pub learn_due: Vec<bool>,
     pub turn_due: Vec<bool>,
     pub timer_due: Vec<Option<Time>>,
+    /// When each server was woken last, and how often at that moment.
+    pub woken: Vec<(Time, u32)>,
     /// What is due at servers that are paused.
     pub held: Vec<Vec<Event>>,
     pub over: bool,
+    /// The farthest that a clock has run away from the true time.
+    pub astray: Duration,
 }
 
 /// Runs one seed to its end or to the first sentence that does not hold.
@@ -119,6 +127,7 @@ pub fn run(run: Run) -> Verdict {
         hash: world.story.hash(),
         steps: world.story.steps(),
         batches: world.checks.witness.batches.len(),
+        astray: world.astray,
         violation,
         story: world.story.lines().map(str::to_string).collect(),
         options: world.options.to_string(),
@@ -133,13 +142,13 @@ impl World {
         log.fenceless = bug == Some(Bug::NoTermFence);
         let settings = settings(&options, bug);
         let count = options.servers;
-        let server = |number| Server::new(number, seed, &log.committed, settings.clone());
+        let server = |number| Server::new(number, seed, START, &log.committed, settings.clone());
         let servers: Vec<Server> = (0..count).map(server).collect();
         let worker = |server| move |worker| SimWorker::new(seed, server, worker, bug);
         let workers = (0..count).map(|at| (0..options.workers_per_server).map(worker(at)).collect());
         World {
             workers: workers.collect(),
-            nodes: (0..options.nodes).map(|at| SimNode::new(at, seed, count)).collect(),
+            nodes: (0..options.nodes).map(|at| SimNode::new(at, seed, START, count)).collect(),
             clients: (0..options.clients).map(|at| Client::new(at, seed, bug)).collect(),
             readers: (0..options.readers).map(|at| SimReader::new(at, seed, bug)).collect(),
             workload: Workload::new(seed, options.jobs, options.nodes, options.operations.volume.is_some()),
@@ -152,6 +161,7 @@ impl World {
             wires: Rng::stream(seed, "wires"),
             log_chance: Rng::stream(seed, "log"),
             fault_chance: Rng::stream(seed, "faults"),
+            drift_chance: Rng::stream(seed, "speeds of clocks"),
             work_chance: Rng::stream(seed, "workload"),
             calls: 0,
             ops: 0,
@@ -161,8 +171,10 @@ impl World {
             learn_due: vec![false; count],
             turn_due: vec![false; count],
             timer_due: vec![None; count],
+            woken: vec![(START, 0); count],
             held: (0..count).map(|_| Vec::new()).collect(),
             over: false,
+            astray: Duration::ZERO,
             bug,
             log,
             servers,
@@ -172,6 +184,8 @@ impl World {
 
     fn begin(&mut self) {
         self.call_election(Duration::from_millis(500));
+        // Nobody has anything to check about servers that have not begun.
+        self.draw_speeds().expect("clocks begin to run");
         for node in 0..self.nodes.len() {
             self.nodes[node].start();
             self.flush_node(node);
@@ -262,7 +276,20 @@ impl World {
         }
         self.timer_due[server] = None;
         one.wake(now);
-        self.flush(server)
+        self.flush(server)?;
+        self.comes_to_rest(server, now)
+    }
+
+    /// What is due is over once it was looked at: the thread that waits for it would never rest.
+    fn comes_to_rest(&mut self, server: usize, now: Time) -> Result<(), Violation> {
+        let woken = &mut self.woken[server];
+        *woken = if woken.0 == now { (now, woken.1 + 1) } else { (now, 1) };
+        if woken.1 <= WAKES_MAX {
+            return Ok(());
+        }
+        let sentence = "what is due is over once it was looked at".to_string();
+        let how = format!("server {server} is woken again and again: {:?}", self.servers[server].deadline());
+        Err(Violation { sentence, how })
     }
 
     /// Does what follows from what a server did.

@@ -33,9 +33,10 @@ impl World {
         let delay_max = self.options.network.delay_max.to_std().min(SOON);
         self.network.set_conditions(Conditions::lossy(delay_max, 0));
         self.network.heal();
-        for server in &self.servers {
+        for (place, server) in self.servers.iter().enumerate() {
             server.disk.borrow().set_capacity(None);
-            server.ahead.set(Duration::ZERO);
+            self.drift_clock(place, 0);
+            server.clock.borrow_mut().set(self.now(), Duration::ZERO);
         }
         let settled = timeout(SETTLES_WITHIN, self.clone().until_settled(clients)).await;
         match settled {

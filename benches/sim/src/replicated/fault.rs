@@ -10,6 +10,7 @@ use journal::store::simulated::Operation;
 use tokio::time::sleep;
 
 use super::world::World;
+use crate::clock::draw_speed;
 use crate::options::Every;
 
 /// How long a link is cut, a disk is full, something stands still, at most.
@@ -48,10 +49,11 @@ pub enum Fault {
     LoseDisk,
     FlipByte,
     ChangeMembers,
+    DriftClock,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 15] = [
+    pub const ALL: [Fault; 16] = [
         Fault::Kill,
         Fault::Stop,
         Fault::LosePower,
@@ -67,13 +69,16 @@ impl Fault {
         Fault::LoseDisk,
         Fault::FlipByte,
         Fault::ChangeMembers,
+        Fault::DriftClock,
     ];
 
     /// Half of them are off in any run.
     pub fn every(self, rng: &mut Rng) -> Every {
         let (least, most) = match self {
             Fault::Kill | Fault::LosePower | Fault::Isolate | Fault::CutOneWay => (3, 20),
-            Fault::Stop | Fault::StallDisk | Fault::StallSequencer | Fault::StepClock => (5, 30),
+            Fault::Stop | Fault::StallDisk | Fault::StallSequencer | Fault::StepClock | Fault::DriftClock => {
+                (5, 30)
+            }
             Fault::Transfer | Fault::FillDisk | Fault::FailSync | Fault::ChangeMembers => (5, 30),
             Fault::AllLosePower | Fault::LoseDisk | Fault::FlipByte => (10, 40),
         };
@@ -120,6 +125,7 @@ impl World {
                 self.servers[place].stalled.set(span);
             }
             Fault::StepClock => self.step_clock(place, rng),
+            Fault::DriftClock => self.drift_clock(place, draw_speed(rng, self.options.drift_max)),
             Fault::LoseDisk => self.lose_disk(place),
             Fault::FlipByte => self.flip_byte(place, rng).await,
             Fault::ChangeMembers => self.change_members(place, rng).await,
@@ -186,7 +192,15 @@ impl World {
     fn step_clock(&self, place: usize, rng: &mut Rng) {
         let ahead = Duration(rng.below(2 * STEP_MAX.0 as u64) as i64 - STEP_MAX.0);
         self.tell(format_args!("the clock of server {place} is {} ms ahead", ahead.as_millis()));
-        self.servers[place].ahead.set(ahead);
+        self.servers[place].clock.borrow_mut().set(self.now(), ahead);
+    }
+
+    /// What it waits for in its log follows at its next start (`server.rs`).
+    pub fn drift_clock(&self, place: usize, fast: i64) {
+        self.tell(format_args!("the clock of server {place} is too fast by {fast} parts in a million"));
+        let mut clock = self.servers[place].clock.borrow_mut();
+        self.astray.set(self.astray.get().max(clock.astray(self.now())));
+        clock.drift(self.now(), fast);
     }
 
     fn lose_disk(self: &Rc<Self>, place: usize) {

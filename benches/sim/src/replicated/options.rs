@@ -6,7 +6,7 @@ use base::{Duration, Rng};
 use raft::{Retention, Tail};
 
 use super::fault::Fault;
-use crate::options::{Every, Network, millis, pick};
+use crate::options::{DRIFTS, Every, Network, millis, pick};
 
 /// Everything that is drawn before the first step.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Options {
     pub jobs: usize,
     /// How long faults go on.
     pub storm: Duration,
+    /// Parts in a million by which a clock is too fast or too slow, at most.
+    pub drift_max: i64,
     /// Between two things that a client asks, at most.
     pub pause_max: Duration,
     pub network: Network,
@@ -53,6 +55,7 @@ impl Options {
             readers: 1 + rng.below(2) as usize,
             jobs: 1 + rng.below(4) as usize,
             storm: Duration::from_secs(pick(rng, &[20, 40, 80])),
+            drift_max: pick(&mut Rng::stream(seed, "drift of the log"), &DRIFTS),
             pause_max: millis(rng, 20, 1_000),
             network: Network {
                 delay_max: Duration::from_millis(pick(rng, &[1, 10, 60, 200])),
@@ -89,8 +92,9 @@ impl fmt::Display for Options {
         let millis = |span: Duration| span.as_millis();
         writeln!(
             f,
-            "{servers} servers, {clients} clients on {jobs} jobs, {readers} readers; storm of {} s",
-            millis(*storm) / 1_000
+            "{servers} servers, {clients} clients on {jobs} jobs, {readers} readers; storm of {} s; clocks too fast or slow by up to {} parts in a million",
+            millis(*storm) / 1_000,
+            self.drift_max
         )?;
         writeln!(f, "{:?}", self.network)?;
         writeln!(

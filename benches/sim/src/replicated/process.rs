@@ -325,7 +325,7 @@ impl Life {
 
     /// Its own idea of the time.
     fn clock(&self) -> Time {
-        self.world.scene.borrow().now().plus(self.server().ahead.get())
+        self.server().clock.borrow().shows(self.world.now())
     }
 
     fn server(&self) -> &Server {

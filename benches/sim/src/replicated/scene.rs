@@ -14,7 +14,7 @@ use crate::story::Story;
 use crate::words;
 
 /// The true time at the first step.
-const START: Time = Time::from_secs(1_000_000);
+pub const START: Time = Time::from_secs(1_000_000);
 
 pub struct Scene {
     pub checks: Checks,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::{Duration, Rng};
+use base::{Duration, Rng, Time};
 use fake_network::Gone;
 use journal::store::StoreError;
 use journal::store::simulated::Disk;
@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::disk;
 use super::process::{Begin, Died, Ear, Process};
 use super::world::World;
+use crate::clock::SimClock;
 use crate::fact::Fact;
 
 /// How long a server stays dead once faults are over, at most.
@@ -28,8 +29,7 @@ pub struct Server {
     pub number: Cell<u64>,
     pub disk: RefCell<Disk>,
     pub process: RefCell<Option<Process>>,
-    /// How far its clock is ahead of the true time.
-    pub ahead: Cell<Duration>,
+    pub clock: RefCell<SimClock>,
     /// A byte on its disk was changed.
     pub flipped: Cell<bool>,
     /// How long its sequencer waits before its next turn, besides what is usual.
@@ -50,12 +50,12 @@ enum Started {
 }
 
 impl Server {
-    pub fn new(number: u64, seed: u64) -> Server {
+    pub fn new(number: u64, seed: u64, now: Time) -> Server {
         Server {
             number: Cell::new(number),
             disk: RefCell::new(Disk::new(seed ^ number)),
             process: RefCell::default(),
-            ahead: Cell::default(),
+            clock: RefCell::new(SimClock::new(now)),
             flipped: Cell::default(),
             stalled: Cell::default(),
             stalled_disk: Arc::default(),
@@ -172,7 +172,8 @@ impl World {
         let links = self.network.links(number, &gone);
         let disk = server.disk.borrow().clone();
         let files = disk::files(disk.clone(), self.bug);
-        let (settings, driving) = (self.settings(number, seed), self.driving(server, seed, died.clone()));
+        let (settings, driving) =
+            (self.settings(server, number, seed), self.driving(server, seed, died.clone()));
         let ear = Ear(wakes.clone());
         let opened = RaftJournal::open_on(files, settings, links, ear, driving).await;
         if disk.is_off() {
@@ -195,7 +196,7 @@ impl World {
         Started::Lives
     }
 
-    fn settings(&self, number: u64, seed: u64) -> Settings {
+    fn settings(&self, server: &Server, number: u64, seed: u64) -> Settings {
         let log = self.options.log;
         Settings {
             dir: Default::default(),
@@ -205,7 +206,7 @@ impl World {
             retention: log.retention,
             tail: log.tail,
             found: if self.servers.len() == 1 { Found::Alone } else { Found::Wait },
-            timings: Timings::default(),
+            timings: by(&server.clock.borrow()),
             seed,
         }
     }
@@ -225,6 +226,14 @@ impl World {
             }),
         }
     }
+}
+
+/// The log waits in true time, as there is but one in a run, so all that a server waits for is as much shorter as its clock
+/// is too fast.
+fn by(clock: &SimClock) -> Timings {
+    let Timings { heartbeat, election } = Timings::default();
+    let truly = |span: std::time::Duration| clock.takes(span.into()).to_std();
+    Timings { heartbeat: truly(heartbeat), election: truly(election.start)..truly(election.end) }
 }
 
 pub fn address(number: u64) -> String {

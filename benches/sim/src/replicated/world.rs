@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration as Span;
 
-use base::{Index, Rng};
+use base::{Index, Rng, Time};
 use fake_network::{Conditions, FakeNetwork, Gone};
 use raft::RaftJournal;
 use tokio::task::{LocalSet, spawn_local};
@@ -15,8 +15,9 @@ use tokio::time::sleep;
 use super::client::Client;
 use super::options::Options;
 use super::reader::SimReader;
-use super::scene::Scene;
+use super::scene::{START, Scene};
 use super::server::Server;
+use crate::clock::draw_speed;
 use crate::fact::{Fact, Violation};
 use crate::layer::{Run, Verdict};
 use crate::options::Network;
@@ -40,6 +41,8 @@ pub struct World {
     pub workload: RefCell<Workload>,
     /// Of each reader: all batches below have been told.
     pub told: Vec<Cell<Index>>,
+    /// The farthest that a clock has run away from the true time.
+    pub astray: Cell<base::Duration>,
     /// Faults are over.
     pub calm: Cell<bool>,
     /// A server has lost its log and nobody has taken its place yet, or the members are being changed.
@@ -91,9 +94,10 @@ impl World {
             bug,
             network: network(seed, &options),
             scene: RefCell::new(Scene::new(story, steps_max)),
-            servers: (1..=options.servers as u64).map(|number| Server::new(number, seed)).collect(),
+            servers: (1..=options.servers as u64).map(|number| Server::new(number, seed, START)).collect(),
             workload: RefCell::new(Workload::new(seed, options.jobs, 1, false)),
             told: vec![Cell::new(Index(1)); options.readers],
+            astray: Cell::default(),
             calm: Cell::new(false),
             changing: Cell::new(false),
             asked: Cell::new(0),
@@ -104,7 +108,9 @@ impl World {
     }
 
     async fn live(self: Rc<Self>) {
+        let mut speeds = Rng::stream(self.seed, "speeds of clocks");
         for place in 0..self.servers.len() {
+            self.drift_clock(place, draw_speed(&mut speeds, self.options.drift_max));
             spawn_local(self.clone().keep_up(place));
         }
         if self.servers.len() > 1 {
@@ -171,6 +177,11 @@ impl World {
         self.chance.borrow_mut().next()
     }
 
+    /// The true time.
+    pub fn now(&self) -> Time {
+        self.scene.borrow().now()
+    }
+
     pub fn tell(&self, what: fmt::Arguments<'_>) {
         self.scene.borrow_mut().tell(what);
     }
@@ -196,6 +207,7 @@ impl World {
             hash: scene.story.hash(),
             steps: scene.story.steps(),
             batches: scene.checks.witness.batches.len(),
+            astray: self.astray.get(),
             violation: scene.violation.clone(),
             story: scene.story.lines().map(str::to_string).collect(),
         }

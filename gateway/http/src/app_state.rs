@@ -8,6 +8,7 @@ use audit::Audit;
 use base::{Index, Time, Uuid};
 use control::{Control, Receipt, SubmitError};
 use history::History;
+use ipnet::IpNet;
 use keyring::{IntroductionSettings, Signer};
 use login::Providers;
 use metrics::{NodeFigures, Samples};
@@ -15,7 +16,7 @@ use model::{Actor, Command, NodeId, Request};
 use monitor::{AgentConfig, Monitor};
 use tokio::sync::Semaphore;
 
-use crate::access::{self, AccessSettings, Resolver};
+use crate::access::{self, AccessSettings, Attempts, Resolver};
 use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
@@ -73,6 +74,8 @@ pub struct AgentInfo {
     pub started: Time,
     pub config: Arc<dyn AgentConfig>,
     pub access: AccessSettings,
+    /// Addresses that carry the requests of many callers: failed logins are not counted for them.
+    pub proxies: Vec<IpNet>,
     /// What the host looks like may be shown, environment included.
     pub debug: bool,
     /// Metrics are also given in the text form of Prometheus.
@@ -94,6 +97,8 @@ pub(crate) struct Inner {
     pub(crate) large_lists: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
+    /// Who has failed to prove that lately.
+    pub(crate) attempts: Attempts,
     /// Where people prove who they are.
     pub(crate) providers: Providers,
 }
@@ -112,6 +117,7 @@ impl AppState {
             large_lists: Arc::new(Semaphore::new(LARGE_LISTS_MAX)),
             request_stats,
             resolver: Resolver::default(),
+            attempts: Attempts::default(),
             providers: Providers::default(),
         }))
     }

@@ -13,8 +13,8 @@ use crate::audit_layer::FailureText;
 use crate::cluster_admin::ClusterError;
 use crate::node_rpc::NodeRpcError;
 
-/// How long a rejected caller shall wait before it tries again, in seconds.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+/// How long a rejected caller shall wait before it tries again, in seconds, if nothing else is known.
+const RETRY_AFTER: u64 = 1;
 
 /// A call that gets a text instead of what it asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Failure {
     pub status: StatusCode,
     /// Clients look for phrases in it: Nomad's own texts stay word for word.
     pub text: String,
+    /// How long a caller shall wait that came too often, in seconds.
+    retry_after: u64,
 }
 
 /// The status of a rejection.
@@ -36,7 +38,7 @@ pub(crate) const fn status(kind: RejectionKind) -> StatusCode {
 
 impl Failure {
     pub fn new(status: StatusCode, text: impl Into<String>) -> Failure {
-        Failure { status, text: text.into() }
+        Failure { status, text: text.into(), retry_after: RETRY_AFTER }
     }
 
     pub fn invalid(text: impl Into<String>) -> Failure {
@@ -57,6 +59,11 @@ impl Failure {
 
     pub fn too_many(text: impl Into<String>) -> Failure {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, text)
+    }
+
+    /// The same, to be tried again after so many seconds.
+    pub(crate) fn after(self, secs: u64) -> Failure {
+        Failure { retry_after: secs, ..self }
     }
 
     /// The same text as 500: some routes of Nomad answer so to every rejection, whatever its reason.
@@ -86,7 +93,7 @@ impl IntoResponse for Failure {
         let mut response = (self.status, self.text).into_response();
         response.extensions_mut().insert(why);
         if self.status == StatusCode::TOO_MANY_REQUESTS {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
         response
     }

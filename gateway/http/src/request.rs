@@ -1,6 +1,7 @@
 //! What is read out of a request before a route sees it.
 
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -280,7 +281,7 @@ impl<R: Right> FromRequestParts<AppState> for Call<R> {
         let params = params(parts)?;
         server.check_region(params.get("region").unwrap_or_default())?;
         let presented = if R::ASKS_WHO { presented(&parts.headers)? } else { String::new() };
-        let access = server.access(&presented).await?;
+        let access = server.access_from(address(parts), &presented).await?;
         access.require::<R>(params.namespace())?;
         Ok(Call { params, access, _right: PhantomData })
     }
@@ -310,9 +311,8 @@ impl Write {
             None => RequestId(Uuid::from_random(random())),
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,
         };
-        let address = parts.extensions.get::<CallerAddress>().and_then(|caller| caller.0);
         let said = parts.extensions.get::<Said>().map(|said| said.0).unwrap_or_default();
-        Ok(Write { params, request, said, caller: access.caller(address), access })
+        Ok(Write { params, request, said, caller: access.caller(address(parts)), access })
     }
 }
 
@@ -342,6 +342,11 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system has entropy");
     bytes
+}
+
+/// Where a request comes from.
+fn address(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<CallerAddress>().and_then(|caller| caller.0)
 }
 
 pub(crate) fn params(parts: &Parts) -> Result<Params, Failure> {

@@ -294,6 +294,7 @@ fn agent_info(
         started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
         access: AccessSettings { reset_file: Some(dir.join(ACL_RESET_FILE)), ..settings.access.clone() },
+        proxies: settings.limits.http.proxies.clone(),
         debug: settings.debug,
         prometheus: settings.prometheus,
         metrics_host: settings.metrics_host,

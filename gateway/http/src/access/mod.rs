@@ -4,6 +4,7 @@
 //! and answer 403 without it. What a write needs follows from its command, in `commands`. Routes that look at single
 //! objects of several namespaces ask for each of them.
 
+mod attempts;
 mod commands;
 mod resolve;
 mod rights;
@@ -21,6 +22,7 @@ use model::{AllocId, Caller, NodeId};
 
 use crate::error::Failure;
 
+pub(crate) use attempts::{Attempts, of_caller};
 pub(crate) use commands::{check, names_unknown};
 pub(crate) use resolve::{Resolver, own_policies};
 pub(crate) use rights::*;

@@ -132,8 +132,14 @@ impl Resolver {
     }
 }
 
+const UNKNOWN_TOKEN: &str = "ACL token not found";
+
 fn unknown_token() -> Failure {
-    Failure::forbidden("ACL token not found")
+    Failure::forbidden(UNKNOWN_TOKEN)
+}
+
+pub(super) fn is_unknown_token(failure: &Failure) -> bool {
+    failure.text == UNKNOWN_TOKEN
 }
 
 fn policy_of<'a>(state: &'a State, name: &str) -> Option<&'a ACLPolicy> {

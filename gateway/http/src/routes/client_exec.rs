@@ -1,6 +1,7 @@
 //! A command inside a task, over a WebSocket. What the caller says is JSON here and msgpack on its way to the node; what
 //! the node says is JSON already.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, interval_at, timeout};
 use wire::messages::{AllocExecRequest, ExecInputFrame, ExecStdin, ExecTtySize, StreamFrameWrapper, method};
-use wire::{FrameReceiver, FrameSender, RemoteError};
+use wire::{CallerAddress, FrameReceiver, FrameSender, RemoteError};
 
 use api::{ExecHandshake, ExecInput, Params};
 use model::AllocId;
@@ -72,6 +73,7 @@ struct ExecQuery {
     named: Named,
     uri: Uri,
     token: Result<String, Failure>,
+    address: Option<IpAddr>,
 }
 
 /// What the path names.
@@ -105,13 +107,16 @@ impl From<wire::RpcError> for SessionEnd {
     }
 }
 
+/// What came with the request besides its path: where it came from last.
+type Asked = (Uri, HeaderMap, Option<Extension<CallerAddress>>);
+
 type MaybeUpgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 async fn exec(
     With(server): With<AppState>,
     Path(alloc): Path<String>,
     Extension(slots): Extension<SessionSlots>,
-    asked: (Uri, HeaderMap),
+    asked: Asked,
     socket: MaybeUpgrade,
 ) -> Response {
     upgrade(server, slots, Named::Alloc(alloc), asked, socket)
@@ -121,7 +126,7 @@ async fn action(
     With(server): With<AppState>,
     Path(job): Path<String>,
     Extension(slots): Extension<SessionSlots>,
-    asked: (Uri, HeaderMap),
+    asked: Asked,
     socket: MaybeUpgrade,
 ) -> Response {
     upgrade(server, slots, Named::Job(job), asked, socket)
@@ -132,14 +137,19 @@ fn upgrade(
     server: AppState,
     slots: SessionSlots,
     named: Named,
-    (uri, headers): (Uri, HeaderMap),
+    (uri, headers, caller): Asked,
     socket: MaybeUpgrade,
 ) -> Response {
     let upgrade = match socket {
         Ok(upgrade) => upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX),
         Err(rejection) => return Failure::invalid(rejection.body_text()).into_response(),
     };
-    let ask = ExecQuery { named, uri, token: presented(&headers) };
+    let ask = ExecQuery {
+        named,
+        uri,
+        token: presented(&headers),
+        address: caller.and_then(|Extension(caller)| caller.0),
+    };
     upgrade.on_upgrade(async move |socket| attend(server, slots, ask, socket).await)
 }
 
@@ -171,7 +181,7 @@ fn close_frame(end: SessionEnd) -> Option<CloseFrame> {
         SessionEnd::Done => (close_code::NORMAL, ""),
         SessionEnd::Left => return None,
         SessionEnd::Stopping => (close_code::AWAY, "the server is shutting down"),
-        SessionEnd::Failed(Failure { status: StatusCode::INTERNAL_SERVER_ERROR, text }) => {
+        SessionEnd::Failed(Failure { status: StatusCode::INTERNAL_SERVER_ERROR, text, .. }) => {
             (close_code::ERROR, text.as_str())
         }
         SessionEnd::Failed(failure) => (close_code::POLICY, failure.text.as_str()),
@@ -204,7 +214,7 @@ async fn begin(
     if params.boolean("ws_handshake").map_err(Failure::from)? {
         token = handshake(&token, from).await?;
     }
-    let access = server.access(&token).await?;
+    let access = server.access_from(ask.address, &token).await?;
     let (id, cmd) = match &ask.named {
         Named::Alloc(id) => (id.as_str(), command(params.get("command").unwrap_or_default())?),
         Named::Job(job) => {

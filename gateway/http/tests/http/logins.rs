@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use axum::http::Method;
+use axum::body::Body;
+use axum::http::{Method, Request};
 use serde_json::{Value, json};
+use wire::CallerAddress;
 
 use crate::guarded::{Guarded, NOBODY, with_token};
 use crate::provider::{CLIENT, CLIENT_SECRET, Provider, TestKey, seconds};
@@ -336,9 +338,10 @@ async fn what_comes_back_must_belong_to_what_was_begun() {
         body
     };
     let unknown = "the state is not of a login that this cluster began";
+    let other = if back["state"].ends_with('A') { 'Q' } else { 'A' };
     for (body, why) in [
         (changed("State", "AAAA"), unknown),
-        (changed("State", &format!("{}A", &back["state"][..back["state"].len() - 1])), unknown),
+        (changed("State", &format!("{}{other}", &back["state"][..back["state"].len() - 1])), unknown),
         (changed("ClientNonce", "n2"), "the client nonce is not the one that the login began with"),
         (changed("RedirectURI", "http://evil"), "the redirect URI is not the one that the login began with"),
         (changed("Code", ""), "missing Code"),
@@ -412,6 +415,68 @@ async fn the_cluster_proves_itself_with_its_own_key() {
     provider.behaviour.lock().unwrap().assertions = Some(vec![7; 256]);
     let got = complete(&guarded, &completion(&provider.consent(&begin(&guarded, "n").await), "n")).await;
     assert!(got.text().contains("not the client"), "{}", got.text());
+}
+
+/// The same request, from another address.
+fn from(address: [u8; 4], mut request: Request<Body>) -> Request<Body> {
+    request.extensions_mut().insert(CallerAddress(Some(address.into())));
+    request
+}
+
+#[tokio::test]
+async fn an_address_that_guesses_is_refused_and_what_was_good_there_stays_good() {
+    const REFUSED: &str =
+        "too many failed logins and unknown tokens from this address: 50 within 60 s; try again later";
+    let (here, there, proxy) = ([10, 0, 0, 1], [10, 0, 0, 2], [127, 0, 0, 1]);
+    let guarded = Guarded::start().await;
+    let made = async || {
+        let token = guarded.token(&json!({"Type": "management"})).await;
+        token["SecretID"].as_str().unwrap().to_string()
+    };
+    let (token, other) = (made().await, made().await);
+    let send = async |address, request| guarded.cluster.send(from(address, request)).await;
+    let read = |token: &str| with_token(token, Method::GET, "/v1/nodes", &Value::Null);
+    let guess = |nth: u32| read(&format!("5d16e7fe-8a2e-4b44-9c0a-3c7ab13b{nth:04x}"));
+    let proofs = [
+        ("/v1/acl/login", json!({"AuthMethodName": "ci", "LoginToken": "a.b.c"})),
+        (
+            "/v1/acl/oidc/complete-auth",
+            json!({"AuthMethodName": "ci", "ClientNonce": "n", "State": "s", "Code": "c", "RedirectURI": "u"}),
+        ),
+        (
+            "/v1/acl/token/onetime/exchange",
+            json!({"OneTimeSecretID": "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01"}),
+        ),
+    ];
+    let prove = |(path, body): &(&str, Value)| with_token(NOBODY, Method::PUT, path, body);
+
+    assert_eq!(send(here, read(&token)).await.status, 200);
+    // Failures of every kind are counted together; what is forbidden or missing is none.
+    for proof in &proofs {
+        let failed = send(here, prove(proof)).await;
+        assert!(failed.status.is_client_error() && failed.status != 429, "{}: {}", proof.0, failed.text());
+        assert_eq!(send(here, read(NOBODY)).await.status, 403);
+        assert_eq!(send(here, with_token(&token, Method::GET, "/v1/job/x", &Value::Null)).await.status, 404);
+    }
+    for nth in 3..50 {
+        send(here, guess(nth)).await.refused(403, "ACL token not found");
+    }
+    let refused = send(here, guess(50)).await;
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    refused.refused(429, REFUSED);
+    for proof in &proofs {
+        send(here, prove(proof)).await.refused(429, REFUSED);
+    }
+    // The right secret gives itself away no more than a wrong one, unless it was shown there before.
+    send(here, read(&other)).await.refused(429, REFUSED);
+    assert_eq!(send(here, read(&token)).await.status, 200);
+    assert_eq!(send(here, read(NOBODY)).await.status, 403);
+    assert_eq!(send(there, read(&other)).await.status, 200);
+
+    for nth in 0..60 {
+        send(proxy, guess(nth)).await.refused(403, "ACL token not found");
+    }
 }
 
 /// Nothing but the log tells the one what the other has begun.

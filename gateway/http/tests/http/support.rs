@@ -457,6 +457,7 @@ fn agent() -> AgentInfo {
         started: Time::from_secs(1_700_000_000),
         config: Arc::new(serde_json::Map::new()),
         access: Default::default(),
+        proxies: vec!["127.0.0.1/32".parse().unwrap()],
         debug: false,
         prometheus: true,
         metrics_host: true,

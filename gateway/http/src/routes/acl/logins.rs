@@ -28,6 +28,7 @@ use super::super::write;
 use super::methods::{CLIENT_SECRET, PRIVATE_KEY, purpose};
 use super::tokens::{sealed, whole};
 use super::{new_id, sealing_failed};
+use crate::access::of_caller;
 use crate::answer::{self, Answer, written};
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
@@ -53,12 +54,16 @@ async fn login(
     Newcomer(write): Newcomer,
     Json(request): Json<ACLLoginRequest>,
 ) -> Answer {
+    server.proving(write.caller.address, of_caller, with_jwt(&server, write, &request)).await
+}
+
+async fn with_jwt(server: &AppState, write: Write, request: &ACLLoginRequest) -> Answer {
     let name = &request.auth_method_name;
     present(&[("AuthMethodName", name), ("LoginToken", &request.login_token)])?;
-    let (state, method) = method(&server, name, ACLAuthMethod::JWT).await?;
+    let (state, method) = method(server, name, ACLAuthMethod::JWT).await?;
     let claims = login::check_jwt(&server.providers, &method.config, &request.login_token, now()).await;
     let claims = claims.map_err(refused)?;
-    issue(&server, write, &state, &method.method, &claims, new_id()).await
+    issue(server, write, &state, &method.method, &claims, new_id()).await
 }
 
 async fn auth_url(
@@ -90,6 +95,12 @@ async fn complete_auth(
     Newcomer(write): Newcomer,
     Json(request): Json<ACLOIDCCompleteAuthRequest>,
 ) -> Answer {
+    // A code that the provider does not know is told as a failure of the provider.
+    let counts = |failure: &Failure| failure.status != StatusCode::TOO_MANY_REQUESTS;
+    server.proving(write.caller.address, counts, with_code(&server, write, &request)).await
+}
+
+async fn with_code(server: &AppState, write: Write, request: &ACLOIDCCompleteAuthRequest) -> Answer {
     let name = &request.auth_method_name;
     present(&[
         ("AuthMethodName", name),
@@ -98,9 +109,9 @@ async fn complete_auth(
         ("Code", &request.code),
         ("RedirectURI", &request.redirect_uri),
     ])?;
-    let (state, method) = method(&server, name, ACLAuthMethod::OIDC).await?;
+    let (state, method) = method(server, name, ACLAuthMethod::OIDC).await?;
     let unknown = || Failure::invalid("the state is not of a login that this cluster began");
-    let attempt = unsealed(&server, &state, &request.state).ok_or_else(unknown)?;
+    let attempt = unsealed(server, &state, &request.state).ok_or_else(unknown)?;
     attempt.check(name, &request.redirect_uri, &request.client_nonce, now()).map_err(failed)?;
     let id = RequestId(attempt.accessor);
     let is_done = state.remembered(id).is_some() || state.acl.token(attempt.accessor).is_some();
@@ -112,12 +123,12 @@ async fn complete_auth(
         let signed = server.signer.sign_message(&state.keyring, key, message);
         signed.map_err(|error| error.to_string())
     };
-    let secrets = secrets(&server, &state, &method.method.name, &sign)?;
+    let secrets = secrets(server, &state, &method.method.name, &sign)?;
     let returned = Returned { code: &request.code, issuer: &request.iss };
     let claims = oidc::complete(&server.providers, &method.config, &secrets, &attempt, &returned, now());
     let claims = claims.await.map_err(failed)?;
     let write = Write { request: id, ..write };
-    let issued = issue(&server, write, &state, &method.method, &claims, attempt.accessor).await;
+    let issued = issue(server, write, &state, &method.method, &claims, attempt.accessor).await;
     issued.map_err(|failure| if failure.status == StatusCode::CONFLICT { completed() } else { failure })
 }
 

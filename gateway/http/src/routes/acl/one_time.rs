@@ -9,7 +9,7 @@ use state::node::secret_hash;
 
 use super::super::write;
 use super::{new_id, tokens};
-use crate::access::denied;
+use crate::access::{denied, of_caller};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -45,13 +45,17 @@ async fn exchange(
     write: Write,
     Json(request): Json<OneTimeTokenExchangeRequest>,
 ) -> Answer {
+    server.proving(write.caller.address, of_caller, exchanged(&server, &write, &request)).await
+}
+
+async fn exchanged(server: &AppState, write: &Write, request: &OneTimeTokenExchangeRequest) -> Answer {
     let digest = secret_hash(&request.one_time_secret_id);
     // Whose it is is known until it is exchanged, and not any more then.
     server.fresh(api::Consistency::Leased, base::Index::ZERO).await?;
     let state = server.control.state();
     let owner = state.acl.one_time().iter().find(|(_, token)| token.digest == digest);
     let accessor = *owner.ok_or_else(denied)?.0;
-    let receipt = server.submit(&write, Command::ExchangeOneTimeToken { digest }).await?;
-    let token = tokens::whole(&server, &state, accessor);
+    let receipt = server.submit(write, Command::ExchangeOneTimeToken { digest }).await?;
+    let token = tokens::whole(server, &state, accessor);
     written(receipt.index, &OneTimeTokenExchangeResponse { token, index: receipt.index.0 })
 }

@@ -62,20 +62,6 @@ pub struct VariableVersion {
     pub author: String,
 }
 
-impl From<Variable> for VariableMetadata {
-    fn from(variable: Variable) -> VariableMetadata {
-        VariableMetadata {
-            namespace: variable.namespace,
-            path: variable.path,
-            create_index: variable.create_index,
-            modify_index: variable.modify_index,
-            create_time: variable.create_time,
-            modify_time: variable.modify_time,
-            lock: variable.lock,
-        }
-    }
-}
-
 /// Text like `1m30s` in JSON, empty for none; in msgpack it is a number as everywhere.
 fn as_text<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
     match duration.0 {

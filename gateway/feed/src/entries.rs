@@ -442,8 +442,8 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
     Entry { topic, kind, key, namespace, filter_keys, row, variable: None, service: None, access: None }
 }
 
-/// Without its lock: who knows the id of a lock holds it.
-fn metadata(key: &VariableKey, row: &Variable) -> VariableMetadata {
+/// A variable without its items, and without its lock: who knows the id of a lock holds it.
+pub fn metadata(key: &VariableKey, row: &Variable) -> VariableMetadata {
     VariableMetadata {
         namespace: key.namespace.clone(),
         path: key.path.clone(),

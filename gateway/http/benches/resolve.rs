@@ -2,8 +2,7 @@
 //!
 //! Warm: the token was used before, and no token, policy or role has changed since.
 
-// Shared with the tests, which use all of it.
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, reason = "the tests, which have it too, use all of it")]
 
 #[path = "../tests/http/guarded.rs"]
 mod guarded;

@@ -66,8 +66,7 @@ pub(crate) async fn contain_panics(request: Request, next: Next) -> Response {
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
         Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let why = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            let why = base::panic_text(&*panic);
             tracing::error!(%method, path, why, "a request panicked");
             Failure::internal("the server failed while it answered: its log says how").into_response()
         }

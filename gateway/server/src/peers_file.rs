@@ -27,6 +27,10 @@ pub enum PeersFileError {
     Other { named: String, own: Uuid },
     #[error("a server that cannot vote cannot go on alone: expected `non_voter` to be false")]
     NonVoter,
+    #[error(
+        "this server has no log at {0}: expected the file on one of the servers that are left, which has one"
+    )]
+    NoLog(PathBuf),
     #[error(transparent)]
     Log(#[from] OpenError),
 }
@@ -67,6 +71,9 @@ pub(crate) fn follow(dir: &Path, own: &Own<'_>) -> Result<(), PeersFileError> {
     if peer.non_voter {
         return Err(PeersFileError::NonVoter);
     }
+    if !own.log.is_dir() {
+        return Err(PeersFileError::NoLog(own.log.to_path_buf()));
+    }
     let end = raft::go_on_alone(own.log, own.number, &peer.address)?;
     std::fs::remove_file(&path)?;
     std::fs::File::open(path.parent().unwrap_or(dir))?.sync_all()?;
@@ -106,6 +113,12 @@ mod tests {
         assert!(said(r#"[{"id": "9", "address": "a:1", "voter": true}]"#).contains("unknown field"));
         assert!(said(r#"[{"id": "9", "address": "a:1", "non_voter": true}]"#).contains("cannot vote"));
         let without_log = said(&format!("[{}]", peer(&own.id.to_string())));
-        assert_eq!(without_log, format!("start consensus: there is no directory {}", log.display()));
+        assert_eq!(
+            without_log,
+            format!(
+                "this server has no log at {}: expected the file on one of the servers that are left, which has one",
+                log.display()
+            )
+        );
     }
 }

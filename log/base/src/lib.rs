@@ -12,6 +12,7 @@ mod id;
 mod id_map;
 mod occurrences;
 pub mod pages;
+mod panics;
 mod rng;
 mod time;
 
@@ -21,6 +22,7 @@ pub use hash::StableHash;
 pub use id::{IdError, Uuid};
 pub use id_map::{IdMap, Key};
 pub use occurrences::Occurrences;
+pub use panics::panic_text;
 pub use rng::Rng;
 pub use time::{Index, Term, Time};
 

@@ -30,7 +30,7 @@ pub(crate) fn collect(
     collect_of(state, ctx, jobs, jobs_after, Some(nodes_after))
 }
 
-/// As [`collect`], for the jobs that the leader found to be due.
+/// As [`collect`], for the jobs that the leader found to be due. Without `nodes_after` for these alone.
 pub(crate) fn collect_due(
     state: &State,
     ctx: &mut Context,
@@ -50,8 +50,9 @@ fn collect_of<'a>(
     nodes_after: Option<Duration>,
 ) -> Result<Decision, Rejection> {
     let mut events = purged(state, ctx.time, jobs_after, jobs);
-    events.extend(outlived(state));
+    // Neither has a deadline that the leader could name: all of them are looked at, once in an interval.
     if let Some(after) = nodes_after {
+        events.extend(outlived(state));
         events.extend(left(state, ctx, after)?);
     }
     Ok(Decision::of(events))

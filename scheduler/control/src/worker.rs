@@ -249,9 +249,7 @@ fn guarded<T>(memory: &mut Memory, plan: impl FnOnce(&mut Memory) -> T) -> Resul
     let planned = catch_unwind(AssertUnwindSafe(|| plan(memory)));
     planned.map_err(|panic| {
         *memory = Memory::default();
-        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        text.chars().take(REASON_MAX).collect()
+        base::panic_text(&*panic).chars().take(REASON_MAX).collect()
     })
 }
 

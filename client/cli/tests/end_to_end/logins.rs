@@ -11,7 +11,7 @@ use provider::{CLIENT, CLIENT_SECRET, Provider};
 
 /// The one of the tests of routes.
 #[path = "../../../../gateway/http/tests/http/provider.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the tests of routes use all of it")]
 mod provider;
 
 fn run_as(config: &AgentConfig, token: &str, words: &[&str]) -> CommandOutput {

@@ -23,7 +23,8 @@ pub(crate) fn variable(access: &Access, key: &VariableKey, row: &Row, items: Ite
 }
 
 pub(crate) fn metadata(access: &Access, key: &VariableKey, row: &Row) -> VariableMetadata {
-    VariableMetadata::from(variable(access, key, row, Items::new()))
+    let lock = lock(row).filter(|_| access.acl.is_management());
+    VariableMetadata { lock, ..feed::entries::metadata(key, row) }
 }
 
 pub(crate) fn lock(row: &Row) -> Option<VariableLock> {

@@ -37,10 +37,11 @@ struct Last {
 impl Imager {
     /// Chunks that the image made before has come without bytes; those of unchanged pages are not even encoded.
     pub fn image(&mut self, state: &State) -> Image {
-        let mut making = Making::after(&self.last);
-        let contents = Chunk::new(Contents::of(state).encode().into());
-        let id = contents.id;
-        making.chunks.push(making.unless_known(contents));
+        let contents = Contents::of(state);
+        let mut making = Making::after(&self.last, &contents);
+        let first = Chunk::new(contents.encode().into());
+        let id = first.id;
+        making.chunks.push(making.unless_known(first));
         making.nodes(state);
         making.jobs(state);
         making.evals(state);
@@ -65,6 +66,8 @@ impl Imager {
 
 struct Making<'a> {
     last: &'a Last,
+    /// What is made, and which pages have no chunk.
+    contents: &'a Contents,
     /// All chunks of the image before.
     known: HashSet<ChunkId>,
     chunks: Vec<Chunk>,
@@ -72,9 +75,9 @@ struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    fn after(last: &'a Last) -> Making<'a> {
+    fn after(last: &'a Last, contents: &'a Contents) -> Making<'a> {
         let known = last.ids.iter().flat_map(BTreeMap::values).chain(&last.contents).copied().collect();
-        Making { last, known, chunks: Vec::new(), ids: vec![BTreeMap::new(); Table::ALL.len()] }
+        Making { last, contents, known, chunks: Vec::new(), ids: vec![BTreeMap::new(); Table::ALL.len()] }
     }
 
     fn nodes(&mut self, state: &State) {
@@ -102,9 +105,10 @@ impl<'a> Making<'a> {
 
     fn allocs(&mut self, state: &State) -> BTreeMap<usize, Vec<Used>> {
         let (now, before) = (&state.allocs.rows, &self.last.state.allocs.rows);
-        let blank = now.blank_pages();
         let mut used = self.last.used.clone();
-        used.retain(|page, _| !blank.contains(*page));
+        if let Some(blank) = self.contents.blank(Table::Allocs) {
+            used.retain(|page, _| !blank.contains(*page));
+        }
         let is_same = |number: usize| now.pages().shares_page(before.pages(), number);
         let encode = |number: usize| {
             released::encode(now, number, |rows| {
@@ -113,8 +117,7 @@ impl<'a> Making<'a> {
                 bytes
             })
         };
-        let pages = (0..now.pages().pages()).filter(|page| !blank.contains(*page));
-        self.table(Table::Allocs, pages, is_same, encode);
+        self.table(Table::Allocs, self.contents.pages(Table::Allocs), is_same, encode);
         used
     }
 
@@ -129,8 +132,7 @@ impl<'a> Making<'a> {
             let (before, now) = (of_page(before, number), of_page(&old, number));
             before.len() == now.len() && before.iter().zip(now).all(|(a, b)| Arc::ptr_eq(&a.1, &b.1))
         };
-        let blank = state.jobs.rows.blank_pages();
-        let pages = (0..state.jobs.rows.pages().pages()).filter(|page| !blank.contains(*page));
+        let pages = self.contents.pages(Table::OldVersions);
         self.table(Table::OldVersions, pages, is_same, |number| jobs::encode_old(of_page(&old, number)));
         old
     }
@@ -207,8 +209,7 @@ impl<'a> Making<'a> {
         before: &Rows<T>,
         encode: impl Fn(&[T]) -> Vec<u8>,
     ) {
-        let blank = now.blank_pages();
-        let pages = (0..now.pages().pages()).filter(|page| !blank.contains(*page));
+        let pages = self.contents.pages(table);
         let is_same = |number| now.pages().shares_page(before.pages(), number);
         self.table(table, pages, is_same, |number| released::encode(now, number, &encode));
     }

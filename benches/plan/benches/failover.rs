@@ -6,7 +6,7 @@
 //! signal to the first write that was begun after it and is acknowledged, by any server.
 //!
 //! ```sh
-//! cargo build --release && cargo bench -p plan-bench --bench failover -- 50     # failovers; 30 unless told
+//! cargo build --release && cargo bench -p plan-bench --bench failover -- 50     # failovers; 30 by default
 //! ```
 
 use std::io::{Read, Write};

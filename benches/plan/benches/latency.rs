@@ -4,7 +4,7 @@
 //! between two decisions; `matrix` says what a decision is, and what cold and warm are.
 //!
 //! ```sh
-//! cargo bench -p plan-bench --bench latency -- 2000     # decisions of each kind; 500 unless told
+//! cargo bench -p plan-bench --bench latency -- 2000     # decisions of each kind; 500 by default
 //! ```
 
 use std::time::Duration;

@@ -101,13 +101,13 @@ pub fn fleet(nodes: usize) -> State {
     state
 }
 
-/// Registers a job and tells its evaluation.
+/// Registers a job and returns its evaluation.
 pub fn with_job(state: &mut State, name: &str, count: usize) -> EvalId {
     let (decision, _) = submit(state, &register(job(name, count)));
     decision.reply().evals[0]
 }
 
-/// Registers a job, schedules it, and tells which allocations it has.
+/// Registers a job, schedules it, and returns its allocations.
 pub fn with_placed_job(state: &mut State, name: &str, count: usize) -> Vec<AllocId> {
     let id = with_job(state, name, count);
     let eval = state.evals.lookup(id).expect("the evaluation was just created");
@@ -143,7 +143,7 @@ pub fn reports(state: &State, allocs: &[AllocId], events: usize, per_batch: usiz
     batches
 }
 
-/// The allocation has ended, as its node tells it.
+/// The report of a node that the allocation has ended.
 pub fn ended(alloc: &state::alloc::Alloc) -> Event {
     let (from, to) = (alloc.client, ClientStatus::Complete);
     let (description, report) = (String::new(), Doc::of(&Report::default()));

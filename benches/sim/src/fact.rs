@@ -123,7 +123,7 @@ pub struct Folded<'a> {
 /// The end of a run: faults are off, and everything had the time to settle.
 pub struct Rest<'a> {
     pub servers: Vec<&'a Arc<State>>,
-    /// What each reader has been told, all batches below this.
+    /// What each reader has received: all batches below this.
     pub readers: Vec<Index>,
 }
 

@@ -38,7 +38,7 @@ fn main() -> anyhow::Result<()> {
     std::process::exit(i32::from(failed));
 }
 
-/// Runs all seeds through one layer, and tells what comes of it.
+/// Runs all seeds through one layer, and prints the result.
 fn run(layer: Layer, asked: &Asked) -> Sum {
     let one = asked.seeds.end - asked.seeds.start == 1;
     let mut sum = Sum::default();

@@ -1,4 +1,4 @@
-//! Panics, heard of wherever on this thread they happen and whoever catches them: in a simulation each contradicts a
+//! Panics, recorded wherever on this thread they happen and whoever catches them: in a simulation each contradicts a
 //! fact, also one in a task that nobody waits for.
 
 use std::cell::RefCell;
@@ -6,7 +6,7 @@ use std::panic;
 use std::sync::Once;
 
 thread_local! {
-    /// What was heard; `None` while nobody listens.
+    /// What was recorded; `None` while nothing is.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
@@ -15,7 +15,7 @@ static HOOK: Once = Once::new();
 /// Listens as long as it lives. One at a time on a thread.
 pub struct Listening(());
 
-/// From now on panics on this thread are heard, and not printed.
+/// From now on panics on this thread are recorded, and not printed.
 pub fn listen() -> Listening {
     HOOK.call_once(|| {
         let before = panic::take_hook();

@@ -1,4 +1,4 @@
-//! What happened, step by step: hashed whole, told in part.
+//! What happened, step by step: hashed whole, printed in part.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -42,7 +42,7 @@ impl Story {
         self.told.push_back(self.line.clone());
     }
 
-    /// What is not told, yet must be the same in every run.
+    /// What is not printed, yet must be the same in every run.
     pub fn witness(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
     }

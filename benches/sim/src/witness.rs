@@ -1,4 +1,4 @@
-//! What is true, told by nobody in the cluster: the committed batches, decoded and folded from their bytes.
+//! What is true, whatever the servers say: the committed batches, decoded and folded from their bytes.
 
 use std::collections::VecDeque;
 

@@ -84,7 +84,7 @@ async fn health(State(agent): Agent, Query(pairs): Pairs) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
 }
 
-/// The servers have heard of the node within the time that they gave it.
+/// The servers have had a heartbeat of the node within the time that they gave it.
 fn node_health(agent: &NodeAgent) -> AgentHealth {
     let heartbeat = *agent.node.contact.last_beat.borrow();
     let message = match heartbeat {

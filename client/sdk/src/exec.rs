@@ -48,7 +48,7 @@ pub enum ExecEvent {
     Exited(i64),
 }
 
-/// What tells a command. Dropping it together with the reader ends the command.
+/// What is sent to a command. Dropping it together with the reader ends the command.
 pub struct ExecWriter(SplitSink<WebSocketStream<Upgraded>, Message>);
 
 /// What listens to a command.

@@ -3,7 +3,7 @@ use api::{AllocWhy, DeploymentWhy, EvalWhy, JobWhy, NodeWhy, ObjectHistory};
 use crate::Error;
 use crate::client::{Client, Query, segment};
 
-/// Why things are as they are, and what was. Only Sojourn's servers tell.
+/// Why things are as they are, and what was. Only Sojourn's servers say.
 impl Client {
     /// `GET /v1/job/:id/explain`.
     pub async fn explain_job(&self, id: &str, query: Query) -> Result<JobWhy, Error> {

@@ -178,7 +178,7 @@ impl Subscription {
     /// The next message. Checkpoints are not shown: they only move [`Subscription::last_id`].
     ///
     /// # Errors
-    /// [`Error::is_transient`] tells whether calling again may help. 410 means that the events after
+    /// [`Error::is_transient`] says whether calling again may help. 410 means that the events after
     /// `last_id` are no longer kept; the text names the oldest index that is.
     pub async fn next(&mut self) -> Result<Message, Error> {
         match self.read().await {

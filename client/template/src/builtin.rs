@@ -168,7 +168,7 @@ fn urlquery(text: &str) -> String {
     text.bytes().map(escape).collect()
 }
 
-/// Numbers are equal whatever their type: JSON does not tell one from the other.
+/// Numbers are equal whatever their type: JSON does not distinguish them.
 pub fn equal(first: &Value, second: &Value) -> Result<bool, String> {
     let nothing = |value: &Value| matches!(value, Value::Missing | Value::Nil);
     if nothing(first) || nothing(second) {

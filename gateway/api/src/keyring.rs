@@ -64,7 +64,7 @@ pub struct WebKey {
     pub point: String,
 }
 
-/// What verifiers of workloads' tokens are told about who signs them (OpenID Connect Discovery).
+/// What verifiers of workloads' tokens read about who signs them (OpenID Connect Discovery).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IssuerMetadata {
     pub issuer: String,

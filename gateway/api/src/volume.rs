@@ -184,7 +184,7 @@ pub struct CSIPlugin {
     pub modify_index: u64,
     pub create_time: i64,
     pub modify_time: i64,
-    /// Jobs that run it; not told apart here.
+    /// Jobs that run it; not distinguished here.
     pub controller_jobs: Map<String, Map<String, Value>>,
     pub node_jobs: Map<String, Map<String, Value>>,
 }

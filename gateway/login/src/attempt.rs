@@ -70,7 +70,7 @@ impl Attempt {
         if self.redirect_uri != redirect_uri {
             return invalid("the redirect URI is not the one that the login began with");
         }
-        // A comparison of hashes tells nothing about what is hashed.
+        // A comparison of hashes reveals nothing about what is hashed.
         if self.client_nonce != *blake3::hash(client_nonce.as_bytes()).as_bytes() {
             return invalid("the client nonce is not the one that the login began with");
         }

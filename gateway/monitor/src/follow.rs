@@ -219,7 +219,7 @@ pub(crate) struct MonitorCall<R> {
     pub(crate) from: FrameReceiver,
 }
 
-/// Who may not is told so.
+/// A caller without the right gets an error.
 pub(crate) async fn opened<R: DeserializeOwned>(
     opening: Opening,
     options: impl FnOnce(&R) -> &QueryOptions,

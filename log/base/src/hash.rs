@@ -7,7 +7,7 @@ const C: u64 = 0x8ebc_6af0_9c88_c6e3;
 
 /// A 64-bit hash over explicit words and bytes, the same on every machine and in every release.
 ///
-/// Its values are compared between servers and stand in the log, so the way they are computed is frozen. It tells
+/// Its values are compared between servers and stand in the log, so the way they are computed is frozen. It shows
 /// things apart that differ by chance or by mistake; it is no defence against an attacker who wants a collision.
 #[derive(Clone, Copy, Debug)]
 pub struct StableHash(u64);

@@ -37,7 +37,7 @@ impl Gone {
         tokio::select! {
             biased;
             () = self.wait() => None,
-            // Its panic was heard.
+            // Its panic was recorded.
             done = done => done.ok(),
         }
     }

@@ -70,7 +70,7 @@ struct Fate {
     lost: bool,
 }
 
-/// What a sender learns.
+/// What a sender gets back.
 enum Carried {
     Answer(Result<Bytes, PeerError>),
     /// Nobody listens there.

@@ -241,7 +241,7 @@ fn a_missing_or_shortened_segment_is_repaired_too() {
             let disk = disk_with(files);
             let case = format!("{name} cut to {len:?}");
             let Some(told) = damage(&disk) else {
-                // An image stands for the beginning, and nothing tells of a last one that is gone without a trace.
+                // An image stands for the beginning, and nothing shows that a last one is gone without a trace.
                 assert!([1, 16].contains(&number) && len.is_none(), "{case}");
                 continue;
             };

@@ -68,7 +68,7 @@ async fn within<T>(
 
 impl RaftJournal {
     /// Founds a cluster of `members`, which all have a vote and of which this server is one. Harmless if this server
-    /// has a log already. The others wait ([`crate::Found::Wait`]) and learn of it from the log; one server alone is to be asked.
+    /// has a log already. The others wait ([`crate::Found::Wait`]) and read of it in the log; only one server is to be asked.
     ///
     /// # Errors
     /// [`MemberError::Invalid`] when `members` cannot be a cluster; nothing is founded.

@@ -92,7 +92,7 @@ async fn a_minority_commits_nothing_and_what_it_proposed_is_replaced() {
     let (new, later) = cluster.leader(&others).await;
     assert!(later > term);
     cluster.commit(new, later, 11..=20).await;
-    // The deposed leader tells that it is one without hearing from the others, and takes nothing more.
+    // The deposed leader steps down without a message from the others, and takes nothing more.
     until(|| cluster.status(old).leader.is_none().then_some(())).await;
     let refused = cluster.servers[&old].journal.propose(term, batch(12, 30));
     assert_eq!(refused, Err(ProposeError::NotLeading { term }));

@@ -57,7 +57,7 @@ impl State {
     }
 }
 
-/// What a server has heard adds up to the same as everything from the beginning.
+/// What a sink has received adds up to the same as everything from the beginning.
 async fn adds_up(server: &mut Server, last: u64) -> Vec<Heard> {
     let (mut state, mut all) = (State::default(), Vec::new());
     while state.index < last {

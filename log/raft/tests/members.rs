@@ -164,7 +164,7 @@ async fn a_successor_that_cannot_be_reached_leaves_the_leader_leading() {
     let to = ALL.into_iter().find(|node| *node != leader).unwrap();
     cluster.network.part(&[to]);
     let journal = cluster.servers[&leader].journal.clone();
-    // It has not heard of this one, so it cannot take over.
+    // It has not received this one, so it cannot take over.
     cluster.commit(leader, term, 4..=4).await;
     cluster.server(leader).heard_so_far();
     let failed = journal.transfer(Some(to)).await;
@@ -243,7 +243,7 @@ async fn propose(journal: Arc<RaftJournal>, stop: Arc<AtomicBool>) -> u64 {
     while !stop.load(Ordering::Relaxed) {
         match journal.propose(term, batch(taken + 1, 30)) {
             Ok(()) => taken += 1,
-            // The server hands over, or has handed over.
+            // The server transfers leadership, or has transferred it.
             Err(ProposeError::Full) => tokio::task::yield_now().await,
             Err(_) => break,
         }

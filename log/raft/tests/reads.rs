@@ -62,7 +62,7 @@ async fn a_leader_that_was_cut_off_tells_nothing() {
     cluster.stop_all().await;
 }
 
-/// A follower that heard the leader a moment ago and starts anew has forgotten it. It must not help to elect another
+/// A follower that had a message of the leader a moment ago and starts anew has forgotten it. It must not help to elect another
 /// while the leader still counts on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_follower_does_not_betray_a_lease() {

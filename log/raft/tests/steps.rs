@@ -67,7 +67,7 @@ fn an_image_that_is_being_put_in_place_survives_a_crash() {
     });
 }
 
-/// A follower that is started anew has forgotten whom it heard a moment ago. If it helped to elect another at once, the
+/// A follower that is started anew has forgotten the leader of a moment ago. If it helped to elect another at once, the
 /// first leader would go on to read by its lease while the second one writes.
 #[test]
 fn a_follower_that_restarts_does_not_betray_a_lease() {

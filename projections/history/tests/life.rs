@@ -1,4 +1,4 @@
-//! The life of allocations, told from a log.
+//! The life of allocations, read from a log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn what_the_log_no_longer_keeps_is_left_out() {
     let all = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
     journal.forget_before(all[2].index);
     let kept = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
-    // Where it was is not known any more, so its node is not told of either.
+    // Where it was is not known any more, so its node is not named either.
     assert_eq!(kept.len(), all.len() - 4);
     assert_eq!((kept[0].old.client, kept[0].new.client), (None, Some(ClientStatus::Unknown)));
     assert_eq!(kept[1].old.client, Some(ClientStatus::Unknown));

@@ -208,7 +208,7 @@ fn a_repeated_verdict_is_no_news() {
     let deployment = deploy.deployment().id;
     let unwell = Command::SetAllocHealth { deployment, healthy: vec![], unhealthy: vec![alloc(0)] };
     deploy.world.submit(unwell).unwrap();
-    // The node tells about a task, and repeats what it found before.
+    // The node reports a task, and repeats what it found before.
     let node = node_id(1);
     let update = Allocation {
         id: alloc(0).to_string(),

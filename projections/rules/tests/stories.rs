@@ -27,7 +27,7 @@ fn every_story_goes_as_it_is_told() {
     }
 }
 
-/// Runs a story and tells it again, with what really happened below each `---`.
+/// Runs a story and writes it again, with what really happened below each `---`.
 fn run(told: &str) -> String {
     let mut story = World::new();
     let mut retold = String::new();

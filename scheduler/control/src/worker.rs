@@ -41,9 +41,9 @@ pub enum Need {
     Touch(Delivery),
     /// The plan, to be decided by the leader: [`Outcome::Submitted`].
     Submit(Box<Settlement>),
-    /// The evaluation is done: [`Outcome::Done`], also if nobody could be told.
+    /// The evaluation is done: [`Outcome::Done`], also if the broker could not be reached.
     Ack(Delivery),
-    /// The evaluation is given back: [`Outcome::Done`], also if nobody could be told.
+    /// The evaluation is given back: [`Outcome::Done`], also if the broker could not be reached.
     Nack(Delivery),
 }
 

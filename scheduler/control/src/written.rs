@@ -10,7 +10,7 @@ use model::{Event, JobKey, Subject};
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Written {
     Job(JobKey),
-    /// Objects that are the cluster's, by the kind of event: they are written rarely enough to be told apart no further.
+    /// Objects that are the cluster's, by the kind of event: they are written too rarely to distinguish them further.
     OfCluster(u16),
 }
 

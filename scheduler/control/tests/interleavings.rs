@@ -120,7 +120,7 @@ impl Run {
     }
 
     fn perform(&mut self, step: Step) {
-        // Node 2 is not what this is about: it always tells how it is.
+        // Node 2 is not what this is about: it always reports its status.
         self.report_node(2).ok();
         let before = self.world.state.clone();
         let outcome = match step {

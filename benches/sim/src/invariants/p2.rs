@@ -1,4 +1,4 @@
-//! P2: a node that was silent is not given work before it has told what it runs; registering sets no status.
+//! P2: a node that was silent is not given work before it has reported what it runs; registering sets no status.
 
 use model::{Event, NodeStatus};
 use state::State;

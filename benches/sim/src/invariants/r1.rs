@@ -10,7 +10,7 @@ use crate::witness::Witness;
 
 #[derive(Default)]
 pub struct ReadsAreFresh {
-    /// What somebody was told so far.
+    /// What some client has received so far.
     told: Index,
     /// What was so when each read was asked that is not answered yet.
     floors: BTreeMap<u64, Index>,

@@ -1,4 +1,4 @@
-//! Commits, elections, crashes: what the log tells to whom, and when.
+//! Commits, elections, crashes: who gets what from the log, and when.
 
 use base::{Duration, Time};
 

@@ -75,7 +75,7 @@ impl ModelLog {
         Ok(Proposed::InFlight)
     }
 
-    /// Commits the first `count` batches in flight, and hands them over.
+    /// Commits the first `count` batches in flight, and returns them.
     pub fn commit(&mut self, count: usize) -> Vec<EncodedBatch> {
         let batches: Vec<EncodedBatch> = self.in_flight.drain(..count.min(self.in_flight.len())).collect();
         self.committed.lock().extend(batches.iter().cloned());

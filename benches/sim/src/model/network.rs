@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Sends a question, and tells its number.
+    /// Sends a request, and returns its number.
     pub fn call(&mut self, from: Party, entry: usize, ask: Ask) -> u64 {
         self.calls += 1;
         let number = self.calls;

@@ -1,4 +1,4 @@
-//! What those outside were told, against what is true.
+//! What clients and readers received, against what is true.
 
 mod jobs;
 mod stream;
@@ -7,7 +7,7 @@ pub use stream::TRUTH;
 
 use crate::fact::Check;
 
-/// All of them, with nothing heard yet.
+/// All of them, before anything is received.
 pub fn all() -> Vec<Box<dyn Check>> {
     vec![Box::<jobs::Writes>::default(), Box::<stream::Streams>::default()]
 }

@@ -8,10 +8,10 @@ use api::EventId;
 use crate::fact::{Check, Fact, Rest};
 use crate::witness::Witness;
 
-/// The number of the reader that reads everything in one go, in the end: the others must have been told the same.
+/// The number of the reader that reads everything in one go, in the end: the others must have received the same.
 pub const TRUTH: usize = usize::MAX;
 
-/// What one reader was told without asking anew.
+/// What one reader received over one connection.
 #[derive(Default)]
 struct Telling {
     reader: usize,

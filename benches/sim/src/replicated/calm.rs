@@ -51,7 +51,7 @@ impl World {
 
     async fn until_settled(self: Rc<Self>, clients: Vec<JoinHandle<()>>) {
         for client in clients {
-            // Its panic was heard.
+            // Its panic was recorded.
             client.await.unwrap_or(());
         }
         while self.changing.get() {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Every server has the log and the state of the witness, and every reader was told of it.
+    /// Every server has the log and the state of the witness, and every reader has received it.
     fn finish(&self) {
         for place in 0..self.servers.len() {
             self.compare_log(place);

@@ -211,7 +211,7 @@ impl World {
     }
 
     /// Changes a byte that was safely written long ago. In what was written last, damage looks like a torn write: that
-    /// a server lost its last group is what nothing can tell (`log/DESIGN.md`).
+    /// a server lost its last group cannot be noticed (`log/DESIGN.md`).
     async fn flip_byte(self: &Rc<Self>, place: usize, rng: &mut Rng) {
         let server = &self.servers[place];
         let files = server.disk.borrow().files();

@@ -1,4 +1,4 @@
-//! Readers of the event stream: they follow, lose their connection, resume anywhere, and are told that what they ask for
+//! Readers of the event stream: they follow, lose their connection, resume anywhere, and get the answer that what they ask for
 //! is no longer kept.
 
 use std::rc::Rc;

@@ -92,7 +92,7 @@ impl Server {
         self.ended.notify_one();
     }
 
-    /// Its log, and what tells that its process is no more.
+    /// Its log, and a flag that is set when its process ends.
     pub fn journal(&self) -> Option<(Arc<RaftJournal>, Arc<Gone>)> {
         let process = self.process.borrow();
         process.as_ref().map(|process| (process.journal.clone(), process.gone.clone()))

@@ -39,7 +39,7 @@ pub struct World {
     pub scene: RefCell<Scene>,
     pub servers: Vec<Server>,
     pub workload: RefCell<Workload>,
-    /// Of each reader: all batches below have been told.
+    /// Of each reader: it has received all batches below.
     pub told: Vec<Cell<Index>>,
     /// The farthest that a clock has run away from the true time.
     pub astray: Cell<base::Duration>,
@@ -67,7 +67,7 @@ pub fn run(run: Run) -> Verdict {
             biased;
             () = stop.notified() => {}
             () = listen(&listening) => {}
-            // A panic in it is heard.
+            // A panic in it is recorded.
             _ = spawn_local(world.clone().live()) => {}
         }
         world.verdict(&listening)
@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// Whoever leads, if it is sure of it, and what tells that it is no more.
+    /// The leader, if it is sure that it is, and a flag that is set when it stops.
     pub fn leading(&self) -> Option<(Arc<RaftJournal>, Arc<Gone>)> {
         // One that is cut off, or no member any more, may not know yet that another leads.
         let leading = self.servers.iter().filter(|server| server.leads()).filter_map(Server::journal);

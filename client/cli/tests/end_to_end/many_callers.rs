@@ -23,7 +23,7 @@ fn thousands_of_waiting_and_slow_callers_do_not_block_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let server = AgentConfig::server(directory.path(), "server").start();
     let address = server.config.http;
-    // Nothing was ever in this table: a client that was told 0 waits with 1.
+    // Nothing was ever in this table: a client that was answered 0 waits with 1.
     let index = http::get(address, "/v1/jobs").unwrap().index.unwrap().max(1);
     let before = resident_kib(&server);
 

@@ -1,4 +1,4 @@
-//! Drivers behind their trait: what the agent does with one it has never heard of, and with its own.
+//! Drivers behind their trait: what the agent does with one that it does not know, and with its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

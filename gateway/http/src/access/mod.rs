@@ -137,7 +137,7 @@ impl Access {
     }
 
     /// For an object of this namespace that a caller has named: who may know of nothing of its kind is refused, and who
-    /// may know of others does not learn that it is there.
+    /// may know of others does not see that it is there.
     ///
     /// # Errors
     /// 403, or `unknown`.

@@ -71,7 +71,7 @@ macro_rules! rights {
 }
 
 rights! {
-    /// Nothing: the route tells nothing that is not for everybody.
+    /// Nothing: the route shows nothing that is not for everybody.
     Anyone: |_, _| true;
     /// The route shows each caller what is theirs, or asks itself.
     Each: |_, _| true;

@@ -364,7 +364,7 @@ async fn pass_output(mut from_node: FrameReceiver, to: &mut ToCaller) -> Session
     loop {
         let message = tokio::select! {
             frame = from_node.receive::<StreamFrameWrapper>() => match output(frame) {
-                // A frame without content tells nothing.
+                // A frame without content is no message.
                 Ok(Some(text)) if text.is_empty() => continue,
                 Ok(Some(text)) => {
                     exited |= serde_json::from_str::<OutputStatus>(&text).is_ok_and(|last| last.exited);

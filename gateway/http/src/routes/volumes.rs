@@ -240,7 +240,7 @@ async fn register_host(
         Document::Csi(_) => None,
     });
     let is_there = stored.as_ref().is_some_and(|stored| stored.volume.state == "ready");
-    // Nomad's servers tell the node; here the node has to report it by itself.
+    // Nomad's servers notify the node; here the node has to report it by itself.
     let warnings = match is_there {
         true => String::new(),
         false => {

@@ -18,7 +18,7 @@ const OPEN: &[&str] = &[
     "GET /ui/",
     "GET /ui/x",
     "GET /v1/openapi.json",
-    // Which agents there are, and how they are: what Nomad tells everybody.
+    // Which agents there are, and how they are: what Nomad shows everybody.
     "GET /v1/status/leader",
     "GET /v1/status/peers",
     "GET /v1/regions",

@@ -479,7 +479,7 @@ async fn an_address_that_guesses_is_refused_and_what_was_good_there_stays_good()
     }
 }
 
-/// Nothing but the log tells the one what the other has begun.
+/// One server knows what the other has begun from the log alone.
 #[tokio::test]
 async fn another_server_goes_on_with_an_attempt_and_knows_when_it_is_over() {
     let guarded = Guarded::start().await;

@@ -324,7 +324,7 @@ impl Pool {
     /// Has a failed server count as one that left. False if no server has that name.
     ///
     /// A server that just died counts as alive until the others have found out: it leaves then. One that stays alive
-    /// stays a member. Meanwhile its sighting tells of the order.
+    /// stays a member. Meanwhile its last sighting decides the order.
     pub fn force_leave(&mut self, name: &str, prune: bool) -> bool {
         let named = |seen: &&Sighting| seen.member.name == name || seen.member.full_name() == name;
         let found: Vec<Sighting> = self.sightings().filter(named).cloned().collect();

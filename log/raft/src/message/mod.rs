@@ -172,7 +172,7 @@ impl Message {
         }
     }
 
-    /// The term that it tells of.
+    /// The term that it carries.
     pub fn term(&self) -> Option<u64> {
         let vote = match self {
             Message::Append(append) => &append.vote,

@@ -85,7 +85,7 @@ impl Server {
             .expect("the sink is there")
     }
 
-    /// What was heard and not asked for yet.
+    /// What was received and not read by the test yet.
     pub fn heard_so_far(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         while let Ok(more) = self.heard.try_recv() {
@@ -94,7 +94,7 @@ impl Server {
         heard
     }
 
-    /// The term, if that is what is heard next.
+    /// The term, if that is what is received next.
     pub async fn leading(&mut self) -> Term {
         match self.heard().await {
             Heard::Leading(term) => term,
@@ -156,7 +156,7 @@ pub fn batch(index: u64, text: usize) -> EncodedBatch {
     batch_by(1, index, text)
 }
 
-/// The same, told apart by who made it.
+/// The same, with a mark of who made it.
 pub fn batch_by(proposer: u64, index: u64, text: usize) -> EncodedBatch {
     journal::encode(&batch_of(proposer, index, 1, text))
 }

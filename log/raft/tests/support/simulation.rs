@@ -26,11 +26,11 @@ const SEGMENT: u64 = 16 << 10;
 /// Checksums in a chunk of an image.
 const PER_CHUNK: usize = 16;
 
-/// What every sink heard, in the order of hearing, and whether it fits together.
+/// What every sink received, in order, and whether it fits together.
 #[derive(Default)]
 pub struct Trace {
     pub lines: Vec<String>,
-    /// By index: the checksum of what somebody heard first.
+    /// By index: the checksum of what was received first.
     batches: BTreeMap<u64, u32>,
 }
 
@@ -284,7 +284,7 @@ impl World {
         }
     }
 
-    /// A server keeps an image of all it has heard.
+    /// A server keeps an image of all it has received.
     pub fn keep(&mut self, node: u64) {
         let (Some(server), Some(sums)) = (self.servers.get(&node), self.sums.get(&node)) else { return };
         let sums = sums.lock().clone();

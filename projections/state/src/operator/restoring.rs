@@ -93,7 +93,7 @@ impl State {
         }
     }
 
-    /// Nothing was created or changed after `limit`. Versions of jobs keep what tells them apart.
+    /// Nothing was created or changed after `limit`. Versions of jobs keep what distinguishes them.
     fn bring_back_to(&mut self, limit: Index) {
         let bring = |index: &mut Index| *index = (*index).min(limit);
         for row in 0..self.nodes.hot.len() as u32 {

@@ -41,7 +41,7 @@ impl Timings {
         }
     }
 
-    /// Notes what comes of a command that metrics tell of.
+    /// Notes the outcome of a command that metrics count.
     pub fn watch(self: &Arc<Timings>, submission: Submission) -> Submission {
         let noted: fn(&Timings, &Receipt, Instant) = match &submission.request.command {
             Command::MissHeartbeat { .. } => Timings::silent,

@@ -33,7 +33,7 @@ pub struct BrokerSettings {
     pub follow_up_after: Duration,
 }
 
-/// An evaluation in a worker's hands.
+/// An evaluation that was delivered to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     pub eval: EvalId,
@@ -79,7 +79,7 @@ pub struct Broker {
     seen: Index,
     /// One set per scheduler type.
     ready: BTreeMap<JobType, BTreeSet<Urgency>>,
-    /// The evaluation of each job that is ready or in a worker's hands.
+    /// The evaluation of each job that is ready or delivered.
     current: BTreeMap<JobRow, EvalRow>,
     unacked: BTreeMap<EvalId, Outstanding>,
     /// Deliveries so far, of evaluations that were delivered in vain.

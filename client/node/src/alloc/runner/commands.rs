@@ -59,7 +59,7 @@ impl AllocRunner {
         self.versions.send_replace(Arc::clone(&alloc));
         match self.started {
             true => self.run_update(),
-            // Hooks whose `prerun` has seen an older version are told after it.
+            // Hooks whose `prerun` has seen an older version are notified after it.
             false => self.changed_early = true,
         }
         if stopped {

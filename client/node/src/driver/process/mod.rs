@@ -1,7 +1,7 @@
 //! Tasks that are processes below an executor: what all drivers of such tasks share.
 //!
 //! [`Executors`] starts executors and finds them again; [`ExecutorTask`] is the task of one. Nothing here knows how a
-//! driver isolates its tasks: that is in the [`ExecutorSpec`] which it hands over.
+//! driver isolates its tasks: that is in the [`ExecutorSpec`] which it passes on.
 
 mod command;
 mod exec;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What containers have unless they are told otherwise.
+/// What containers have by default.
 const BASIS: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",

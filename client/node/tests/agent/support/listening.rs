@@ -23,7 +23,7 @@ pub const SOON: Duration = Duration::from_secs(10);
 /// The servers of [`support`], behind a socket.
 pub struct Listening {
     servers: Arc<FakeServers>,
-    /// The connection a node was last heard on.
+    /// The connection that a node used last.
     node: Mutex<Option<Connection>>,
     /// The secrets with which calls came.
     pub tokens: Mutex<Vec<String>>,

@@ -95,7 +95,7 @@ async fn complete_auth(
     Newcomer(write): Newcomer,
     Json(request): Json<ACLOIDCCompleteAuthRequest>,
 ) -> Answer {
-    // A code that the provider does not know is told as a failure of the provider.
+    // A code that the provider does not know is answered as a failure of the provider.
     let counts = |failure: &Failure| failure.status != StatusCode::TOO_MANY_REQUESTS;
     server.proving(write.caller.address, counts, with_code(&server, write, &request)).await
 }

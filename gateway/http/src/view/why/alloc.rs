@@ -65,7 +65,7 @@ pub(crate) fn allocation(feed: &Feed, state: &State, alloc: &Alloc) -> AllocWhy 
     }
 }
 
-/// An allocation that the state does not have any more, as far as the log tells.
+/// An allocation that the state does not have any more, as far as the log says.
 pub(crate) fn forgotten(feed: &Feed, state: &State, id: AllocId, placement: &Placement) -> AllocWhy {
     let event = &placement.event;
     let stored = if event.metrics.is_empty() { AllocationMetric::default() } else { event.metrics.read() };

@@ -36,7 +36,7 @@ static DELETE: Command = Command {
     aliases: &[],
     arguments: "<service_name> <service_id>",
     summary: "Deregister an instance of a service.",
-    details: "For instances that were left behind: a running instance is registered again.",
+    details: "For instances that were left behind. One that still runs is listed again when its node registers anew.",
     flags: &[CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(delete(call))),
 };

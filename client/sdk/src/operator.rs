@@ -1,7 +1,7 @@
 use api::{
     AutopilotConfiguration, JoinResponse, KeyringDeleted, KeyringRequest, KeyringResponse, KeyringRotated,
-    LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration, RootKeyMeta, SchedulerConfiguration,
-    SchedulerConfigurationResponse, SchedulerScan, SchedulerSetConfigurationResponse,
+    LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration, SchedulerConfiguration,
+    SchedulerConfigurationResponse, SchedulerScan, SchedulerSetConfigurationResponse, SigningRootKey,
 };
 use model::document::input;
 use reqwest::{Method, Response};
@@ -90,7 +90,7 @@ impl Client {
     }
 
     /// `GET /v1/operator/keyring/keys`.
-    pub async fn root_keys(&self) -> Result<Vec<RootKeyMeta>, Error> {
+    pub async fn root_keys(&self) -> Result<Vec<SigningRootKey>, Error> {
         Ok(self.get("/v1/operator/keyring/keys", Query::new()).await?.value)
     }
 

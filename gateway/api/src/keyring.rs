@@ -10,8 +10,6 @@ pub struct RootKeyMeta {
     pub key_id: String,
     /// Of what it encrypts.
     pub algorithm: String,
-    /// Of what it signs, which Nomad does not say.
-    pub signing_algorithm: String,
     pub create_time: i64,
     pub create_index: u64,
     pub modify_index: u64,
@@ -21,11 +19,20 @@ pub struct RootKeyMeta {
     pub publish_time: i64,
 }
 
+/// A root key as Nomad has it, and how it signs, which Nomad does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SigningRootKey {
+    #[serde(flatten)]
+    pub meta: RootKeyMeta,
+    pub signing_algorithm: String,
+}
+
 /// What a rotation answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct KeyringRotated {
-    pub key: RootKeyMeta,
+    pub key: SigningRootKey,
     pub index: u64,
 }
 

@@ -1,8 +1,8 @@
 //! The raft cluster, its autopilot and snapshot files.
 
 use api::{
-    AutopilotConfiguration, KeyringResponse, OperatorHealthReply, RaftConfiguration, RootKeyMeta,
-    SchedulerConfiguration, SchedulerScan,
+    AutopilotConfiguration, KeyringResponse, OperatorHealthReply, RaftConfiguration, SchedulerConfiguration,
+    SchedulerScan, SigningRootKey,
 };
 use server::snapshot_file::Read;
 
@@ -34,7 +34,7 @@ pub(crate) fn gossip_keys(answer: &KeyringResponse) -> String {
     table.render() + &failures.collect::<String>()
 }
 
-pub(crate) fn root_keys(style: &OutputStyle, keys: &[RootKeyMeta]) -> String {
+pub(crate) fn root_keys(style: &OutputStyle, keys: &[SigningRootKey]) -> String {
     let mut columns = vec!["Key", "State", "Create Time", "Publish Time"];
     // Scripts know the columns of Nomad.
     columns.extend(style.verbose.then_some("Signs"));
@@ -42,8 +42,13 @@ pub(crate) fn root_keys(style: &OutputStyle, keys: &[RootKeyMeta]) -> String {
     for key in keys {
         // Zero: it was in use at once.
         let published =
-            if key.publish_time == 0 { "<none>".to_string() } else { style.time(key.publish_time) };
-        let mut row = vec![style.id(&key.key_id), key.state.clone(), style.time(key.create_time), published];
+            if key.meta.publish_time == 0 { "<none>".to_string() } else { style.time(key.meta.publish_time) };
+        let mut row = vec![
+            style.id(&key.meta.key_id),
+            key.meta.state.clone(),
+            style.time(key.meta.create_time),
+            published,
+        ];
         row.extend(style.verbose.then(|| key.signing_algorithm.clone()));
         table.row(row);
     }

@@ -1,6 +1,8 @@
 //! The keys that the cluster signs with.
 
-use api::{IssuerMetadata, KeyringDeleted, KeyringRotated, RootKeyMeta, SigningKeySet, WebKey};
+use api::{
+    IssuerMetadata, KeyringDeleted, KeyringRotated, RootKeyMeta, SigningKeySet, SigningRootKey, WebKey,
+};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::{HeaderName, StatusCode, header};
@@ -66,7 +68,8 @@ async fn issuer(With(server): With<AppState>) -> Answer {
 }
 
 async fn list(With(server): With<AppState>, read: Read<ReadKeyring>) -> Answer {
-    let view = |state: &State| Ok(state.keyring.keys().keys().map(|id| meta(state, *id)).collect::<Vec<_>>());
+    let view =
+        |state: &State| Ok(state.keyring.keys().keys().map(|id| listed(state, *id)).collect::<Vec<_>>());
     server.read(&read, |state| state.keyring.changed(), view).await
 }
 
@@ -88,7 +91,8 @@ async fn rotate(With(server): With<AppState>, write: Write) -> Answer {
     let receipt = server.submit(&write, Command::ActivateRootKey(Box::new(activation))).await?;
     let state = server.after(&receipt).await?;
     // As Nomad does it: clients take the key's index for one they have not seen the list at, and would wait for ever.
-    let key = RootKeyMeta { create_index: 0, modify_index: 0, ..meta(&state, key) };
+    let mut key = listed(&state, key);
+    (key.meta.create_index, key.meta.modify_index) = (0, 0);
     let answer = KeyringRotated { key, index: receipt.index.0 };
     answer::written(receipt.index, &answer)
 }
@@ -129,16 +133,16 @@ async fn remove(With(server): With<AppState>, Path(id): Path<String>, write: Wri
 }
 
 /// Nothing but its id for a key that was removed meanwhile.
-fn meta(state: &State, id: Uuid) -> RootKeyMeta {
+fn listed(state: &State, id: Uuid) -> SigningRootKey {
     let is_active = state.keyring.active().is_some_and(|(active, _)| active == id);
     let key_id = id.to_string();
     let Some(key) = state.keyring.keys().get(&id) else {
-        return RootKeyMeta { key_id, ..Default::default() };
+        let meta = RootKeyMeta { key_id, ..RootKeyMeta::default() };
+        return SigningRootKey { meta, ..SigningRootKey::default() };
     };
-    RootKeyMeta {
+    let meta = RootKeyMeta {
         key_id,
         algorithm: ALGORITHM.to_string(),
-        signing_algorithm: key.algorithm().name().to_string(),
         create_time: key.created_at.0,
         create_index: key.created.0,
         modify_index: key.modified.0,
@@ -149,7 +153,8 @@ fn meta(state: &State, id: Uuid) -> RootKeyMeta {
         }
         .to_string(),
         publish_time: 0,
-    }
+    };
+    SigningRootKey { meta, signing_algorithm: key.algorithm().name().to_string() }
 }
 
 fn web_key(id: Uuid, key: &RootKey) -> WebKey {

@@ -371,7 +371,7 @@ fn everything_that_is_not_supported_is_refused_at_once() {
     let heads: Vec<&str> = error.lines().filter(|line| line.contains("a.hcl:")).collect();
     assert_eq!(heads.len(), 5, "{error}");
     for line in
-        ["a.hcl:2:13: vault.enabled", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:17: \"license_path\""]
+        ["a.hcl:2:13: vault.enabled", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:18: \"license_path\""]
     {
         assert!(error.contains(line), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Text and the tokens between `{{` and `}}`.
+//! Text and the tokens between `{{` and `}}`, or what else is chosen for them.
 
 use crate::Error;
 
@@ -36,22 +36,29 @@ pub enum Kind {
     Close,
 }
 
+/// What begins an action, and what ends it.
+#[derive(Clone, Copy, Debug)]
+pub struct Delimiters<'a> {
+    pub left: &'a str,
+    pub right: &'a str,
+}
+
 /// Cuts a template into text and actions; blanks beside trim markers are gone.
-pub fn pieces(text: &str) -> Result<Vec<Piece>, Error> {
+pub fn pieces(text: &str, delimiters: Delimiters<'_>) -> Result<Vec<Piece>, Error> {
     let (mut pieces, mut rest, mut line) = (Vec::new(), text, 1);
     let mut trims = false;
     while !rest.is_empty() {
-        let Some(begin) = rest.find("{{") else {
+        let Some(begin) = rest.find(delimiters.left) else {
             push_text(&mut pieces, rest, trims, false);
             break;
         };
         let (before, after) = rest.split_at(begin);
-        let inside = &after[2..];
+        let inside = &after[delimiters.left.len()..];
         let trims_before = inside.starts_with('-') && inside[1..].starts_with([' ', '\t', '\r', '\n']);
         push_text(&mut pieces, before, trims, trims_before);
         line += lines(before);
         let inside = if trims_before { &inside[1..] } else { inside };
-        let (action, left) = action(inside, line)?;
+        let (action, left) = action(inside, delimiters.right, line)?;
         line += lines(&inside[..inside.len() - left.len()]);
         let (body, trims_after) = match action.strip_suffix('-') {
             Some(body) if body.ends_with([' ', '\t', '\r', '\n']) => (body, true),
@@ -85,23 +92,25 @@ fn is_comment(body: &str) -> bool {
 }
 
 /// What stands before the end of the action, and what after it. An end inside a quoted text is none.
-fn action(text: &str, line: usize) -> Result<(&str, &str), Error> {
+fn action<'t>(text: &'t str, right: &str, line: usize) -> Result<(&'t str, &'t str), Error> {
     let unclosed = |reason: &str| Error { line, reason: reason.to_string() };
     if text.trim_start().starts_with("/*") {
         let end = text.find("*/").ok_or_else(|| unclosed("unclosed comment"))?;
         let close =
-            text[end..].find("}}").ok_or_else(|| unclosed("comment ends before closing delimiter"))?;
+            text[end..].find(right).ok_or_else(|| unclosed("comment ends before closing delimiter"))?;
         if !matches!(text[end + 2..end + close].trim(), "" | "-") {
             return Err(unclosed("comment ends before closing delimiter"));
         }
-        return Ok((&text[..end + close], &text[end + close + 2..]));
+        return Ok((&text[..end + close], &text[end + close + right.len()..]));
     }
     let mut chars = text.char_indices();
     let mut quote = None;
     while let Some((at, c)) = chars.next() {
         match (quote, c) {
+            (None, _) if text[at..].starts_with(right) => {
+                return Ok((&text[..at], &text[at + right.len()..]));
+            }
             (None, '"' | '`' | '\'') => quote = Some(c),
-            (None, '}') if text[at..].starts_with("}}") => return Ok((&text[..at], &text[at + 2..])),
             (Some('"' | '\''), '\\') => drop(chars.next()),
             (Some(open), c) if open == c => quote = None,
             _ => {}

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::lex::{self, Kind, Piece, Token};
+use crate::lex::{self, Delimiters, Kind, Piece, Token};
 use crate::value::Value;
-use crate::{Error, Template, builtin, sprig};
+use crate::{Dialect, Error, Syntax, Template, builtin, sprig, task};
 
 #[derive(Clone, Debug)]
 pub enum Node {
@@ -48,19 +48,21 @@ pub enum Word {
     Value(Value),
     Fields(Vec<String>),
     Variable(String, Vec<String>),
-    Function(String),
+    /// A function, and the fields of what it gives.
+    Function(String, Vec<String>),
     Pipe(Box<Pipe>, Vec<String>),
 }
 
 /// How deep templates may nest: far more than people write, far less than the stack holds.
 const DEPTH_MAX: usize = 100;
 
-pub fn template(text: &str) -> Result<Template, Error> {
-    let pieces = lex::pieces(text)?;
-    let mut parser = Parser { pieces, at: 0, named: BTreeMap::new(), depth: 0, ranges: 0 };
+pub fn template(text: &str, syntax: &Syntax) -> Result<Template, Error> {
+    let pieces = lex::pieces(text, Delimiters { left: &syntax.left, right: &syntax.right })?;
+    let mut parser =
+        Parser { pieces, dialect: syntax.dialect, at: 0, named: BTreeMap::new(), depth: 0, ranges: 0 };
     let (body, end) = parser.nodes()?;
     match end {
-        Stop::Text => Ok(Template { body, named: parser.named }),
+        Stop::Text => Ok(Template { body, named: parser.named, strict: syntax.missing_key_is_error }),
         Stop::Else(_, line) => Err(Error { line, reason: "unexpected {{else}}".to_string() }),
         Stop::End(line) => Err(Error { line, reason: "unexpected {{end}}".to_string() }),
     }
@@ -68,6 +70,7 @@ pub fn template(text: &str) -> Result<Template, Error> {
 
 struct Parser {
     pieces: Vec<Piece>,
+    dialect: Dialect,
     at: usize,
     named: BTreeMap<String, Vec<Node>>,
     depth: usize,
@@ -114,7 +117,7 @@ impl Parser {
                 }
                 Some("define") => self.define(&tokens[1..], line)?,
                 Some(word) => nodes.push(self.statement(word, &tokens[1..], line)?),
-                None => nodes.push(Node::Action(pipe(&tokens, line)?)),
+                None => nodes.push(Node::Action(pipe(&tokens, self.dialect, line)?)),
             }
         }
         self.depth -= 1;
@@ -138,12 +141,12 @@ impl Parser {
             "continue" => Ok(Node::Continue),
             "template" => {
                 let (name, rest) = named(tokens, "template", line)?;
-                let data = if rest.is_empty() { None } else { Some(pipe(rest, line)?) };
+                let data = if rest.is_empty() { None } else { Some(pipe(rest, self.dialect, line)?) };
                 Ok(Node::Template { name, data, line })
             }
             _ => {
                 let (name, rest) = named(tokens, "block", line)?;
-                let data = pipe(rest, line)?;
+                let data = pipe(rest, self.dialect, line)?;
                 let body = self.body("block", line)?;
                 self.named.insert(name.clone(), body);
                 Ok(Node::Template { name, data: Some(data), line })
@@ -152,7 +155,7 @@ impl Parser {
     }
 
     fn branch(&mut self, word: &str, tokens: &[Token], line: usize) -> Result<Branch, Error> {
-        let pipe = pipe(tokens, line)?;
+        let pipe = pipe(tokens, self.dialect, line)?;
         if word != "range" && pipe.variables.len() > 1 {
             return Err(Error { line, reason: format!("too many declarations in {word}") });
         }
@@ -210,7 +213,7 @@ fn named<'a>(tokens: &'a [Token], word: &str, line: usize) -> Result<(String, &'
     }
 }
 
-fn pipe(tokens: &[Token], line: usize) -> Result<Pipe, Error> {
+fn pipe(tokens: &[Token], dialect: Dialect, line: usize) -> Result<Pipe, Error> {
     // Each parenthesis is read by a call of its own.
     if tokens.iter().filter(|token| token.kind == Kind::Open).count() > DEPTH_MAX {
         return Err(Error { line, reason: format!("more than {DEPTH_MAX} parentheses") });
@@ -231,8 +234,8 @@ fn pipe(tokens: &[Token], line: usize) -> Result<Pipe, Error> {
             return Err(Error { line, reason: "missing value for command".to_string() });
         };
         let line = first.line;
-        let command = Command { words: words(part)? };
-        if !commands.is_empty() && !matches!(command.words[0], Word::Function(_)) {
+        let command = Command { words: words(part, dialect)? };
+        if !commands.is_empty() && !matches!(command.words[0], Word::Function(..)) {
             return Err(Error { line, reason: "non executable command in pipeline".to_string() });
         }
         commands.push(command);
@@ -260,7 +263,7 @@ fn declared(tokens: &[Token]) -> (Vec<String>, bool, &[Token]) {
     }
 }
 
-fn words(tokens: &[Token]) -> Result<Vec<Word>, Error> {
+fn words(tokens: &[Token], dialect: Dialect) -> Result<Vec<Word>, Error> {
     let mut words = Vec::new();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -278,7 +281,9 @@ fn words(tokens: &[Token]) -> Result<Vec<Word>, Error> {
                 "true" => Word::Value(Value::Bool(true)),
                 "false" => Word::Value(Value::Bool(false)),
                 "nil" => Word::Nil,
-                name if builtin::is_known(name) || sprig::is_known(name) => Word::Function(name.to_string()),
+                name if is_function(name, dialect) => {
+                    Word::Function(name.to_string(), chain(tokens, &mut at, Vec::new()))
+                }
                 name => {
                     return Err(Error { line, reason: format!("function {name:?} not defined") });
                 }
@@ -286,7 +291,7 @@ fn words(tokens: &[Token]) -> Result<Vec<Word>, Error> {
             Kind::Open => {
                 let close =
                     closing(tokens, at).ok_or(Error { line, reason: "unclosed left paren".into() })?;
-                let inside = pipe(&tokens[at..close], line)?;
+                let inside = pipe(&tokens[at..close], dialect, line)?;
                 at = close + 1;
                 Word::Pipe(Box::new(inside), chain(tokens, &mut at, Vec::new()))
             }
@@ -296,6 +301,10 @@ fn words(tokens: &[Token]) -> Result<Vec<Word>, Error> {
         words.push(word);
     }
     Ok(words)
+}
+
+fn is_function(name: &str, dialect: Dialect) -> bool {
+    builtin::is_known(name) || sprig::is_known(name) || (dialect == Dialect::Task && task::is_known(name))
 }
 
 /// Fields that follow without a blank.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::builtin::Outcome;
 use crate::parse::{Branch, Command, Node, Pipe, Word};
+use crate::task::Session;
 use crate::value::Value;
-use crate::{Error, builtin, sprig};
+use crate::{Error, Template, builtin, sprig, task};
 
 /// How deep templates may call each other: a template that calls itself for ever must end somehow.
 const CALLS_MAX: usize = 100;
@@ -12,17 +14,22 @@ const CALLS_MAX: usize = 100;
 /// Longest text: a loop over a large number must not eat the machine.
 const TEXT_MAX: usize = 256 << 20;
 
-pub fn render(body: &[Node], named: &BTreeMap<String, Vec<Node>>, data: Value) -> Result<String, Error> {
+/// The bytes that a template makes of `data`; `session` has the functions of templates of tasks.
+pub fn render(template: &Template, data: Value, session: Option<&Session<'_>>) -> Result<Vec<u8>, Error> {
     let variables = vec![("$".to_string(), data.clone())];
-    let mut run = Run { named, variables, out: String::new(), calls: 0 };
+    let Template { body, named, strict } = template;
+    let mut run = Run { named, strict: *strict, session, variables, out: Vec::new(), calls: 0 };
     run.nodes(body, &data)?;
     Ok(run.out)
 }
 
 struct Run<'a> {
     named: &'a BTreeMap<String, Vec<Node>>,
+    /// A key that a map does not have is an error.
+    strict: bool,
+    session: Option<&'a Session<'a>>,
     variables: Vec<(String, Value)>,
-    out: String,
+    out: Vec<u8>,
     calls: usize,
 }
 
@@ -55,11 +62,13 @@ impl Run<'_> {
 
     fn node(&mut self, node: &Node, dot: &Value) -> Result<Flow, Error> {
         match node {
-            Node::Text(text) => self.write(text, 0)?,
+            Node::Text(text) => self.write(text.as_bytes(), 0)?,
             Node::Action(pipe) => {
                 let value = self.pipe(pipe, dot)?;
-                if pipe.variables.is_empty() {
-                    self.write(&value.shown(), pipe.line)?;
+                match value {
+                    _ if !pipe.variables.is_empty() => {}
+                    Value::Bytes(bytes) => self.write(&bytes, pipe.line)?,
+                    value => self.write(value.shown().as_bytes(), pipe.line)?,
                 }
             }
             Node::If(branch) => return self.choose(branch, dot, false),
@@ -72,11 +81,11 @@ impl Run<'_> {
         Ok(Flow::Next)
     }
 
-    fn write(&mut self, text: &str, line: usize) -> Result<(), Error> {
+    fn write(&mut self, text: &[u8], line: usize) -> Result<(), Error> {
         if self.out.len() + text.len() > TEXT_MAX {
             return Err(Error { line, reason: format!("the text is longer than {TEXT_MAX} bytes") });
         }
-        self.out.push_str(text);
+        self.out.extend_from_slice(text);
         Ok(())
     }
 
@@ -94,7 +103,7 @@ impl Run<'_> {
 
     fn range(&mut self, branch: &Branch, dot: &Value) -> Result<Flow, Error> {
         let (known, line) = (self.variables.len(), branch.pipe.line);
-        let value = self.commands(&branch.pipe, dot)?;
+        let value = self.commands(&branch.pipe, dot)?.plain();
         let entries: Vec<(Value, Value)> = match &value {
             Value::List(items) => {
                 items.iter().enumerate().map(|(at, item)| (Value::size(at), item.clone())).collect()
@@ -180,27 +189,77 @@ impl Run<'_> {
         line: usize,
     ) -> Result<Value, Error> {
         let (first, rest) = command.words.split_first().expect("a command has a word");
-        let Word::Function(name) = first else {
-            if !rest.is_empty() {
-                let reason = "can't give argument to non-function".to_string();
-                return Err(Error { line, reason });
-            }
-            return self.word(first, dot, line);
+        let (name, fields) = match first {
+            Word::Function(name, fields) => (name, fields.as_slice()),
+            _ if rest.is_empty() && last.is_none() => return self.word(first, dot, line),
+            _ => return self.method(first, rest, dot, last, line),
         };
+        if !fields.is_empty() {
+            return self.method(first, rest, dot, last, line);
+        }
         // These look at their arguments only as far as they have to.
         if matches!(name.as_str(), "and" | "or") {
             return self.lazy(name, rest, dot, last, line);
         }
+        let arguments = self.arguments(rest, dot, last, line)?;
+        self.call(name, arguments, line)
+    }
+
+    fn arguments(
+        &mut self,
+        words: &[Word],
+        dot: &Value,
+        last: Option<Value>,
+        line: usize,
+    ) -> Result<Vec<Value>, Error> {
         let mut arguments = Vec::new();
-        for word in rest {
-            arguments.push(self.word(word, dot, line)?);
+        for word in words {
+            arguments.push(self.word(word, dot, line)?.plain());
         }
-        arguments.extend(last);
-        let done = match name.strip_prefix(sprig::PREFIX) {
-            Some(name) => sprig::call(name, &arguments),
-            None => builtin::call(name, &arguments),
+        arguments.extend(last.map(Value::plain));
+        Ok(arguments)
+    }
+
+    fn call(&self, name: &str, arguments: Vec<Value>, line: usize) -> Result<Value, Error> {
+        let done = match (name.strip_prefix(sprig::PREFIX), self.session) {
+            (Some(name), _) => sprig::call(name, &arguments),
+            (None, Some(session)) if task::is_known(name) => session.call(name, &arguments),
+            (None, _) => builtin::call(name, &arguments),
         };
         done.map_err(|reason| Error { line, reason: format!("error calling {name}: {reason}") })
+    }
+
+    /// `value.Method argument argument`.
+    fn method(
+        &mut self,
+        word: &Word,
+        rest: &[Word],
+        dot: &Value,
+        last: Option<Value>,
+        line: usize,
+    ) -> Result<Value, Error> {
+        let no_function = || Error { line, reason: "can't give argument to non-function".to_string() };
+        let mut owner = word.clone();
+        let fields = match &mut owner {
+            Word::Fields(fields)
+            | Word::Variable(_, fields)
+            | Word::Function(_, fields)
+            | Word::Pipe(_, fields) => fields,
+            Word::Dot | Word::Nil | Word::Value(_) => return Err(no_function()),
+        };
+        let name = fields.pop().ok_or_else(no_function)?;
+        let owner = match owner {
+            Word::Fields(fields) if fields.is_empty() => dot.clone(),
+            owner => self.word(&owner, dot, line)?,
+        };
+        let arguments = self.arguments(rest, dot, last, line)?;
+        match task::method(&owner, &name, &arguments) {
+            Some(done) => {
+                done.map_err(|reason| Error { line, reason: format!("error calling {name}: {reason}") })
+            }
+            None if arguments.is_empty() => self.walk(owner, &[name], line),
+            None => Err(no_function()),
+        }
     }
 
     fn lazy(
@@ -230,32 +289,48 @@ impl Run<'_> {
             Word::Dot => Ok(dot.clone()),
             Word::Nil => Ok(Value::Nil),
             Word::Value(value) => Ok(value.clone()),
-            Word::Fields(fields) => walk(dot.clone(), fields, line),
+            Word::Fields(fields) => self.walk(dot.clone(), fields, line),
             Word::Variable(name, fields) => {
                 let found = self.variables.iter().rev().find(|(known, _)| known == name);
                 let unknown = || Error { line, reason: format!("undefined variable {name:?}") };
-                walk(found.ok_or_else(unknown)?.1.clone(), fields, line)
+                let value = found.ok_or_else(unknown)?.1.clone();
+                self.walk(value, fields, line)
             }
             Word::Pipe(pipe, fields) => {
                 let value = self.pipe(pipe, dot)?;
-                walk(value, fields, line)
+                self.walk(value, fields, line)
             }
-            Word::Function(_) => self.command(&Command { words: vec![word.clone()] }, dot, None, line),
+            Word::Function(..) => self.command(&Command { words: vec![word.clone()] }, dot, None, line),
         }
     }
-}
 
-/// The field of a field; what is missing has no fields, and that is no mistake.
-fn walk(mut value: Value, fields: &[String], line: usize) -> Result<Value, Error> {
-    for field in fields {
-        value = match &value {
-            Value::Map(entries) => entries.get(field).cloned().unwrap_or(Value::Missing),
-            Value::Missing | Value::Nil => Value::Missing,
-            other => {
-                let reason = format!("can't evaluate field {field} in type {}", other.kind());
-                return Err(Error { line, reason });
-            }
-        };
+    /// The field of a field. What is missing has no fields; that is a mistake only where the template says so.
+    fn walk(&self, mut value: Value, fields: &[String], line: usize) -> Result<Value, Error> {
+        for field in fields {
+            let found = task::method(&value, field, &[]).unwrap_or_else(|| self.field(&value, field));
+            value = found.map_err(|reason| Error { line, reason })?;
+        }
+        Ok(value)
     }
-    Ok(value)
+
+    fn field(&self, value: &Value, field: &str) -> Outcome {
+        let absent = |map: &BTreeMap<String, Value>, absent: &Value| match map.get(field) {
+            Some(value) => Ok(value.clone()),
+            None if self.strict => Err(format!("map has no entry for key {field:?}")),
+            None => Ok(absent.clone()),
+        };
+        match value {
+            Value::Map(entries) => absent(entries, &Value::Missing),
+            Value::Object(object) => match (object.methods.get(field), &object.plain) {
+                (Some(value), _) => Ok(value.clone()),
+                (None, Value::Map(entries)) => absent(entries, &object.absent),
+                (None, other) => Err(format!("can't evaluate field {field} in type {}", other.kind())),
+            },
+            Value::Missing | Value::Nil if self.strict => {
+                Err(format!("nil data; no entry for key {field:?}"))
+            }
+            Value::Missing | Value::Nil => Ok(Value::Missing),
+            other => Err(format!("can't evaluate field {field} in type {}", other.kind())),
+        }
+    }
 }

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -15,6 +16,22 @@ pub enum Value {
     Text(Rc<str>),
     List(Rc<Vec<Value>>),
     Map(Rc<BTreeMap<String, Value>>),
+    /// A text that is no UTF-8.
+    Bytes(Rc<[u8]>),
+    Object(Rc<Object>),
+    /// Where a template notes values for later.
+    Scratch(Rc<RefCell<BTreeMap<String, Value>>>),
+}
+
+/// A value with more to ask for than it shows.
+#[derive(Debug, PartialEq)]
+pub struct Object {
+    /// What it is to functions, to `range`, and in print.
+    pub plain: Value,
+    /// What stands behind names besides the keys that `plain` may have; they come first.
+    pub methods: BTreeMap<&'static str, Value>,
+    /// What a key gives that `plain` does not have.
+    pub absent: Value,
 }
 
 impl From<&serde_json::Value> for Value {
@@ -46,6 +63,26 @@ impl Value {
         Value::List(Rc::new(items))
     }
 
+    pub fn map(entries: BTreeMap<String, Value>) -> Value {
+        Value::Map(Rc::new(entries))
+    }
+
+    /// A text, as a function made it.
+    pub fn from_bytes(bytes: Vec<u8>) -> Value {
+        match String::from_utf8(bytes) {
+            Ok(text) => Value::text(text),
+            Err(error) => Value::Bytes(Rc::from(error.into_bytes())),
+        }
+    }
+
+    /// Without what only an object has.
+    pub fn plain(self) -> Value {
+        match self {
+            Value::Object(object) => object.plain.clone(),
+            other => other,
+        }
+    }
+
     pub fn size(count: usize) -> Value {
         Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
     }
@@ -61,6 +98,9 @@ impl Value {
             Value::Text(text) => !text.is_empty(),
             Value::List(items) => !items.is_empty(),
             Value::Map(entries) => !entries.is_empty(),
+            Value::Bytes(bytes) => !bytes.is_empty(),
+            Value::Object(object) => object.plain.is_true(),
+            Value::Scratch(_) => true,
         }
     }
 
@@ -75,6 +115,9 @@ impl Value {
             Value::Text(_) => "string",
             Value::List(_) => "[]interface {}",
             Value::Map(_) => "map[string]interface {}",
+            Value::Bytes(_) => "string",
+            Value::Object(object) => object.plain.kind(),
+            Value::Scratch(_) => "*template.Scratch",
         }
     }
 
@@ -96,6 +139,9 @@ impl Value {
                 let entries = entries.iter().map(|(key, value)| format!("{key}:{}", value.shown_inside()));
                 format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
             }
+            Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Value::Object(object) => object.plain.shown(),
+            Value::Scratch(_) => "scratch".to_string(),
         }
     }
 
@@ -117,6 +163,9 @@ impl Value {
                 let entries = entries.iter().map(|(key, value)| (key.clone(), value.json()));
                 serde_json::Value::Object(entries.collect())
             }
+            Value::Bytes(_) => self.shown().into(),
+            Value::Object(object) => object.plain.json(),
+            Value::Scratch(_) => serde_json::Value::Null,
         }
     }
 
@@ -124,13 +173,16 @@ impl Value {
         match self {
             Value::Int(number) => Some(*number),
             Value::Uint(number) => i64::try_from(*number).ok(),
+            Value::Object(object) => object.plain.as_int(),
             Value::Missing
             | Value::Nil
             | Value::Bool(_)
             | Value::Float(_)
             | Value::Text(_)
             | Value::List(_)
-            | Value::Map(_) => None,
+            | Value::Map(_)
+            | Value::Bytes(_)
+            | Value::Scratch(_) => None,
         }
     }
 
@@ -139,12 +191,15 @@ impl Value {
             Value::Int(number) => Some(*number as f64),
             Value::Uint(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
+            Value::Object(object) => object.plain.as_float(),
             Value::Missing
             | Value::Nil
             | Value::Bool(_)
             | Value::Text(_)
             | Value::List(_)
-            | Value::Map(_) => None,
+            | Value::Map(_)
+            | Value::Bytes(_)
+            | Value::Scratch(_) => None,
         }
     }
 }

@@ -57,7 +57,7 @@ fn moment(given: Given, at: usize, zone: &TimeZone) -> Result<Zoned, String> {
 }
 
 /// A moment in a layout that is written as Go's reference moment would be: `2006-01-02 15:04:05`.
-fn in_layout(layout: &str, at: &Zoned) -> String {
+pub(crate) fn in_layout(layout: &str, at: &Zoned) -> String {
     // The longer spelling first: `January` begins with `Jan`.
     const PARTS: [(&str, &str); 28] = [
         ("2006", "%Y"),

@@ -1,7 +1,7 @@
 //! The common functions of the sprig library, each under [`PREFIX`].
 
 mod data;
-mod date;
+pub(crate) mod date;
 mod lists;
 mod math;
 mod text;
@@ -28,40 +28,40 @@ pub fn call(name: &str, arguments: &[Value]) -> Outcome {
 
 /// The arguments of one call, by place. What is missing or of the wrong type is said once, here.
 #[derive(Clone, Copy)]
-struct Given<'a>(&'a [Value]);
+pub struct Given<'a>(pub &'a [Value]);
 
 impl<'a> Given<'a> {
-    fn value(self, at: usize) -> Result<&'a Value, String> {
+    pub fn value(self, at: usize) -> Result<&'a Value, String> {
         self.0.get(at).ok_or_else(|| format!("wrong number of args: got {}", self.0.len()))
     }
 
-    fn last(self) -> Result<&'a Value, String> {
+    pub fn last(self) -> Result<&'a Value, String> {
         self.0.last().ok_or_else(|| "wrong number of args: got 0".to_string())
     }
 
     /// A text; anything else as it prints.
-    fn text(self, at: usize) -> Result<String, String> {
+    pub fn text(self, at: usize) -> Result<String, String> {
         self.value(at).map(as_text)
     }
 
-    fn int(self, at: usize) -> Result<i64, String> {
+    pub fn int(self, at: usize) -> Result<i64, String> {
         self.value(at).map(as_int)
     }
 
-    fn size(self, at: usize) -> Result<usize, String> {
+    pub fn size(self, at: usize) -> Result<usize, String> {
         let number = self.int(at)?;
         usize::try_from(number).map_err(|_| format!("{number} is negative"))
     }
 
-    fn float(self, at: usize) -> Result<f64, String> {
+    pub fn float(self, at: usize) -> Result<f64, String> {
         self.value(at).map(as_float)
     }
 
-    fn list(self, at: usize) -> Result<Vec<Value>, String> {
+    pub fn list(self, at: usize) -> Result<Vec<Value>, String> {
         as_list(self.value(at)?)
     }
 
-    fn map(self, at: usize) -> Result<&'a std::collections::BTreeMap<String, Value>, String> {
+    pub fn map(self, at: usize) -> Result<&'a std::collections::BTreeMap<String, Value>, String> {
         match self.value(at)? {
             Value::Map(entries) => Ok(entries),
             other => Err(format!("expected a map, not {}", other.kind())),
@@ -69,7 +69,7 @@ impl<'a> Given<'a> {
     }
 }
 
-fn as_text(value: &Value) -> String {
+pub fn as_text(value: &Value) -> String {
     match value {
         Value::Missing | Value::Nil => String::new(),
         value => value.shown(),
@@ -96,7 +96,7 @@ fn as_float(value: &Value) -> f64 {
     }
 }
 
-fn as_list(value: &Value) -> Result<Vec<Value>, String> {
+pub fn as_list(value: &Value) -> Result<Vec<Value>, String> {
     match value {
         Value::List(items) => Ok(items.to_vec()),
         Value::Missing | Value::Nil => Ok(Vec::new()),

@@ -17,6 +17,7 @@ use crate::samples::Samples;
 use crate::services::{Prober, Registry, Results};
 use crate::settings::NodeSettings;
 use crate::store::Store;
+use crate::templates::watches::Watches;
 use crate::updates::Updates;
 
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub struct Context {
     /// How the checks of services went last.
     pub checks: Results,
     pub prober: Prober,
+    /// What templates read from the servers.
+    pub watches: Watches,
     /// What tasks and the host used lately.
     pub samples: Samples,
     /// What happened to tasks, counted for the metrics.
@@ -77,6 +80,7 @@ impl Context {
             services: Registry::new(parts.store.clone()),
             checks: Results::new(parts.store.clone()),
             prober: Prober::default(),
+            watches: Watches::default(),
             settings: parts.settings,
             drivers: parts.drivers,
             store: parts.store,

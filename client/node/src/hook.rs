@@ -26,15 +26,21 @@ pub struct HookError {
     pub message: String,
     /// The start is tried again under the restart policy of the task.
     pub recoverable: bool,
+    /// The task is ended with this message as the reason, and has failed.
+    pub kills: bool,
 }
 
 impl HookError {
     pub fn fatal(hook: &'static str, message: impl std::fmt::Display) -> HookError {
-        HookError { hook, message: message.to_string(), recoverable: false }
+        HookError { hook, message: message.to_string(), recoverable: false, kills: false }
     }
 
     pub fn recoverable(hook: &'static str, message: impl std::fmt::Display) -> HookError {
         HookError { recoverable: true, ..HookError::fatal(hook, message) }
+    }
+
+    pub fn kills(hook: &'static str, message: impl std::fmt::Display) -> HookError {
+        HookError { kills: true, ..HookError::fatal(hook, message) }
     }
 }
 

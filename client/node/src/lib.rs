@@ -39,6 +39,7 @@ pub mod settings;
 mod stats;
 pub mod store;
 pub mod task;
+pub mod templates;
 #[cfg(test)]
 mod testing;
 pub mod updates;

@@ -1,4 +1,4 @@
-//! What allocations ask of the servers: how those on other nodes are, and to be signed for.
+//! What allocations ask of the servers: how those on other nodes are, to be signed for, and what templates read.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -7,13 +7,14 @@ use std::time::Duration;
 use base::Rng;
 use futures_util::future::BoxFuture;
 use model::document::Allocation;
+use serde_json::Value;
 use tokio::time::sleep;
 use wire::messages::{AllocIdentitiesResponse, WorkloadIdentityRequest};
 
 use crate::alloc::status;
 use crate::clock::jitter;
 use crate::contact::ServerContact;
-use crate::server::{ServerClient, ServerError};
+use crate::server::{ServerClient, ServerError, TemplateRead};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,6 +36,13 @@ pub trait ServerQueries: fmt::Debug + Send + Sync {
         wanted: Vec<WorkloadIdentityRequest>,
         min_index: u64,
     ) -> BoxFuture<'_, Result<AllocIdentitiesResponse, ServerError>>;
+
+    /// See [`ServerClient::read`].
+    ///
+    /// # Errors
+    /// The servers', or none was reached.
+    fn read<'a>(&'a self, read: &'a TemplateRead)
+    -> BoxFuture<'a, Result<(Option<Value>, u64), ServerError>>;
 }
 
 /// Asks the servers.
@@ -61,6 +69,16 @@ impl<S: ServerClient> ServerQueries for AskedServers<S> {
         Box::pin(async move {
             let Some(server) = self.server.upgrade() else { return std::future::pending().await };
             server.sign_identities(wanted, min_index).await
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        read: &'a TemplateRead,
+    ) -> BoxFuture<'a, Result<(Option<Value>, u64), ServerError>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            server.read(read).await
         })
     }
 

@@ -5,6 +5,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use model::document::{Allocation, Node};
+use serde_json::Value;
+use template::Dependency;
 use wire::messages::{AllocIdentitiesResponse, PlacedAlloc, ServiceRegistration, WorkloadIdentityRequest};
 
 /// The servers' answer to a registration or a heartbeat.
@@ -21,6 +23,25 @@ pub struct Lease {
 pub struct Assigned {
     pub allocs: BTreeMap<String, u64>,
     pub index: u64,
+}
+
+/// Something that a template of a task reads.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TemplateRead {
+    pub dependency: Dependency,
+    /// Where the dependency itself names none.
+    pub namespace: String,
+    /// That of the task: what it may not read, its template does not get to see.
+    pub token: String,
+    pub min_index: u64,
+    /// How long to wait for an answer above that index.
+    pub wait: Duration,
+}
+
+impl std::fmt::Debug for TemplateRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TemplateRead({} after {})", self.dependency, self.min_index)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,4 +115,10 @@ pub trait ServerClient: Send + Sync + 'static {
         namespace: &str,
         id: &str,
     ) -> impl Future<Output = Result<(), ServerError>> + Send;
+
+    /// What a template reads, in the shape of the HTTP API, and the index of the answer. `None` when there is none.
+    fn read(
+        &self,
+        read: &TemplateRead,
+    ) -> impl Future<Output = Result<(Option<Value>, u64), ServerError>> + Send;
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use monitor::Monitor;
 
 use crate::driver::registry::{BuiltinDriver, PluginConfigs};
+use crate::templates::TemplateSettings;
 
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
@@ -54,6 +55,7 @@ pub struct NodeSettings {
     /// 0 for no bound.
     pub node_max_allocs: u32,
     pub gc: GcSettings,
+    pub templates: TemplateSettings,
     /// Files that a task may have open until it asks for more; `None` for as many as this process.
     pub task_open_files: Option<u64>,
     /// With what a node that the servers do not know introduces itself. Empty for what the state directory holds, if it

@@ -17,6 +17,7 @@ use crate::store::Store;
 use crate::task::hooks::TaskContext;
 use crate::task::lifecycle::{Role, Stage};
 use crate::task::states::TaskStates;
+use crate::templates::TemplateSettings;
 
 pub const ALLOC_ID: &str = "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01";
 
@@ -68,6 +69,7 @@ pub fn settings(base: &Path) -> NodeSettings {
             inode_usage_percent_max: 100,
             allocs_max: 50,
         },
+        templates: TemplateSettings::usual(),
         task_open_files: None,
         intro_token: String::new(),
         log: Default::default(),

@@ -205,14 +205,9 @@ impl Findings<'_> {
 
     fn group(&mut self, group: &TaskGroup) {
         let disk = group.ephemeral_disk.clone().unwrap_or_default();
-        let restart = group.restart_policy.as_ref();
         self.ignored(&[
             ("consul", group.consul.as_ref().is_some_and(is_special)),
             ("ephemeral_disk migrate", disk.migrate == Some(true)),
-            (
-                "restart render_templates",
-                restart.is_some_and(|restart| restart.render_templates == Some(true)),
-            ),
         ]);
         self.older_spelling(&[
             (
@@ -303,11 +298,9 @@ impl Findings<'_> {
 
     fn task(&mut self, task: &Task) {
         self.driver(&task.driver);
-        let restart = task.restart_policy.as_ref();
         self.fails(&[
             ("kind", !task.kind.is_empty(), "nodes of this release run no proxies of Consul"),
             ("artifact", !task.artifacts.is_empty(), "nodes of this release download nothing"),
-            ("template", !task.templates.is_empty(), "nodes of this release render no templates"),
             ("vault", task.vault.is_some(), "nodes of this release get no tokens of Vault"),
             ("secret", !task.secrets.is_empty(), "nodes of this release read no secrets"),
             ("schedule", task.schedule.is_some(), "nodes of this release do not pause tasks"),
@@ -320,10 +313,6 @@ impl Findings<'_> {
             ("consul", task.consul.as_ref().is_some_and(is_special)),
             ("identity without env or file", task.identities.iter().any(|own| !own.env && !own.file)),
             ("scaling", !task.scaling_policies.is_empty()),
-            (
-                "restart render_templates",
-                restart.is_some_and(|restart| restart.render_templates == Some(true)),
-            ),
         ]);
         task.resources.iter().for_each(|resources| self.resources(resources));
         task.services.iter().for_each(|service| self.service(service, Some(&task.driver)));

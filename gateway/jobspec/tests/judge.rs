@@ -324,8 +324,7 @@ group "web" {
     driver = "docker"
     user   = "root"
     config { image = "x" }
-    template { data = "x" 
-      destination = "y" }
+    artifact { source = "https://example.org/x" }
     resources { cores = 2 
       memory_max = 900 }
   }
@@ -335,7 +334,7 @@ group "web" {
         texts(&job),
         [
             "group \"web\": network mode \"bridge\": never placed on the nodes you have: none has the CNI plugins of a bridge",
-            "group \"web\", task \"t\": template: the task would fail: nodes of this release render no templates",
+            "group \"web\", task \"t\": artifact: the task would fail: nodes of this release download nothing",
             "group \"web\", task \"t\": resources cores: ignored, the task runs without it",
             "group \"web\", task \"t\": resources memory_max: ignored, the task runs without it",
         ]
@@ -577,9 +576,9 @@ fn what_becomes_of_a_job_depends_on_the_nodes_there_are() {
     );
     assert_eq!(seen("rawexec", "", &own), ["Fails no driver has that name: did you mean \"raw_exec\"?"]);
     assert_eq!(seen("exec2", "", &own), ["NeverPlaced none has it"], "it is a driver of others");
-    let template = "template {\n data = \"x\"\n destination = \"y\"\n}";
-    assert_eq!(seen("raw_exec", template, &own), ["Fails nodes of this release render no templates"]);
-    assert_eq!(seen("docker", template, &docker), ["MayFail nodes of this release render no templates"]);
+    let artifact = "artifact {\n source = \"https://example.org/x\"\n}";
+    assert_eq!(seen("raw_exec", artifact, &own), ["Fails nodes of this release download nothing"]);
+    assert_eq!(seen("docker", artifact, &docker), ["MayFail nodes of this release download nothing"]);
 }
 
 fn texts(job: &model::document::Job) -> Vec<String> {

@@ -73,6 +73,7 @@ pub(super) fn node_settings(
             inode_usage_percent_max: client.gc_inode_usage_threshold,
             allocs_max: client.gc_max_allocs as usize,
         },
+        templates: client.templates.clone(),
         task_open_files: process.open_files,
         intro_token: client.intro_token.clone(),
         log: process.log.clone(),

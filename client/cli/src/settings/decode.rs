@@ -12,7 +12,7 @@ use server::AccessSettings;
 use super::unsupported::Refused;
 use super::{
     AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, audit, cluster, plugins,
-    scheduler, tls, unsupported, value,
+    scheduler, templates, tls, unsupported, value,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
@@ -207,6 +207,9 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     }
     for section in refused.sections(&mut section, "reserved") {
         reserved(&mut client.reserved, section, refused);
+    }
+    for section in refused.sections(&mut section, "template") {
+        templates::templates(&mut client.templates, section, refused);
     }
     refused.set(&mut section, "network_interface", &mut client.network_interface);
     refused.set(&mut section, "cpu_total_compute", &mut client.cpu_total_compute);

@@ -10,6 +10,7 @@ mod exposures;
 mod flags;
 mod plugins;
 mod scheduler;
+mod templates;
 mod tls;
 mod unsupported;
 mod unsupported_flags;
@@ -30,6 +31,7 @@ use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
 use monitor::LogFileSettings;
 use node::settings::{HostVolume, NameFilter};
+use node::templates::TemplateSettings;
 use server::AccessSettings;
 use server::RootKeySettings;
 use server::gossip::Key;
@@ -241,6 +243,7 @@ pub(crate) struct ClientSettings {
     /// 0 means no limit.
     pub node_max_allocs: u32,
     pub default_ineligible: bool,
+    pub templates: TemplateSettings,
     /// With what a new node introduces itself to the servers.
     pub intro_token: String,
 }
@@ -451,6 +454,7 @@ impl ClientSettings {
             gc_max_allocs: 50,
             node_max_allocs: 0,
             default_ineligible: false,
+            templates: TemplateSettings::usual(),
             intro_token: String::new(),
         }
     }

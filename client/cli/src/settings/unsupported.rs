@@ -53,7 +53,7 @@ const SERVER: [(&str, &str); 30] = [
     ("upgrade_version", ""),
 ];
 
-const CLIENT: [(&str, &str); 32] = [
+const CLIENT: [(&str, &str); 31] = [
     ("alloc_mounts_dir", ""),
     ("artifact", ""),
     ("bind_wildcard_default_host_network", "true"),
@@ -84,7 +84,6 @@ const CLIENT: [(&str, &str); 32] = [
     ("nomad_service_discovery", "true"),
     ("preferred_address_family", ""),
     ("reservable_cores", ""),
-    ("template", ""),
     ("users", ""),
 ];
 

@@ -24,5 +24,6 @@ mod separate_processes;
 mod services;
 mod snapshot;
 mod support;
+mod templates;
 mod tls;
 mod variables;

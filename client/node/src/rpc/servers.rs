@@ -1,5 +1,7 @@
 //! Calls to the servers, over one connection to one of them.
 
+mod templates;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -10,6 +12,7 @@ use base::Rng;
 use model::document::{Allocation, Node};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, sleep};
 use wire::messages::{
@@ -26,7 +29,7 @@ use crate::LocalNode;
 use crate::clock::{self, jitter};
 use crate::context::Context;
 use crate::identity::Registration;
-use crate::server::{Assigned, Lease, ServerClient, ServerError};
+use crate::server::{Assigned, Lease, ServerClient, ServerError, TemplateRead};
 
 /// How long a server may take to accept a connection.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
@@ -411,5 +414,9 @@ impl ServerClient for WireServers {
         let request = ServiceDeleteRequest { id: id.to_string(), write };
         let _: GenericResponse = self.call(method::SERVICE_DELETE_BY_ID, &request, ANSWER_WITHIN).await?;
         Ok(())
+    }
+
+    async fn read(&self, read: &TemplateRead) -> Result<(Option<Value>, u64), ServerError> {
+        templates::read(self, read).await
     }
 }

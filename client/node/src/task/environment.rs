@@ -138,6 +138,11 @@ impl Environment {
         out
     }
 
+    /// A variable, or what else a text may name.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.lookup(name)
+    }
+
     fn lookup(&self, name: &str) -> Option<&str> {
         let name = name.trim();
         let quoted = name.strip_prefix("env[\"").and_then(|rest| rest.strip_suffix("\"]"));

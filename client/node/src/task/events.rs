@@ -195,6 +195,18 @@ pub fn hook_message(message: &str) -> TaskEvent {
     TaskEvent { message: message.into(), ..event("Task hook message", message, details) }
 }
 
+/// What templates wait for.
+pub fn template(message: &str) -> TaskEvent {
+    let details = [("message", message.to_string())];
+    TaskEvent { message: message.into(), ..event("Template", message, details) }
+}
+
+/// The task is ended, and has failed.
+pub fn killing_failed(why: &str) -> TaskEvent {
+    let details = [("kill_reason", why.to_string()), ("fails_task", "true".to_string())];
+    TaskEvent { kill_reason: why.into(), fails_task: true, ..event("Killing", why, details) }
+}
+
 pub fn failed_restoring() -> TaskEvent {
     event("Failed Restoring Task", "failed to restore task; will not run until server is contacted", [])
 }

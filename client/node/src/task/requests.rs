@@ -26,6 +26,10 @@ pub enum TaskRequest {
         unhealthy: bool,
         reply: RestartReply,
     },
+    /// Ends for good, as failed.
+    Fail {
+        reason: String,
+    },
     Signal {
         signal: Signal,
         name: String,

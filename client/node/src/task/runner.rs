@@ -38,7 +38,7 @@ pub struct TaskRunner {
     pub restarting: Vec<RestartReply>,
 }
 
-const NOT_RUNNING: &str = "Task not running";
+pub(crate) const NOT_RUNNING: &str = "Task not running";
 
 /// Why a task does not run.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl TaskRunner {
                 if let Waited::Killed = self.wait_for_turn().await? {
                     return Ok(self.killed_while_idle());
                 }
-                match self.start().await {
+                match self.start().await? {
                     Ok(running) => running,
                     Err(stop) => {
                         self.restarted(&Err("the task was stopped, but did not start again".to_string()));
@@ -184,25 +184,67 @@ impl TaskRunner {
         }
     }
 
-    async fn start(&mut self) -> Result<Arc<dyn RunningTask>, Stop> {
+    async fn start(&mut self) -> Result<Result<Arc<dyn RunningTask>, Stop>, Shutdown> {
         let name = self.task.name.clone();
         if let Some(why) = self.task.context.store.failing() {
             // What runs has to be found again by the next agent. The attempts of the task, then the servers, look for a way.
             let why = format!("local state cannot be written: {why}");
             self.task.tasks.add_event(&name, events::driver_failure(&why));
-            return Err(Stop::StartFailed { recoverable: true });
+            return Ok(Err(Stop::StartFailed { recoverable: true }));
         }
         // Versions from here on are updates of what is started now.
         self.task.alloc.mark_unchanged();
         let alloc = self.task.alloc();
         let Some(parts) = TaskParts::find(&alloc, &name) else {
             self.task.tasks.add_event(&name, events::setup_failure("update missing task"));
-            return Err(Stop::StartFailed { recoverable: false });
+            return Ok(Err(Stop::StartFailed { recoverable: false }));
         };
-        let start = self.hooks.prestart(&self.task).await.map_err(|error| {
-            self.task.tasks.add_event(&name, events::hook_failed(&error.to_string()));
-            Stop::StartFailed { recoverable: error.recoverable }
-        })?;
+        match self.prepare().await? {
+            Ok(start) => Ok(self.run_driver(start, parts).await),
+            Err(stop) => Ok(Err(stop)),
+        }
+    }
+
+    /// Runs the hooks before a start. They may wait for anything, so an order to end interrupts them.
+    async fn prepare(&mut self) -> Result<Result<StartRequest, Stop>, Shutdown> {
+        let prepared = {
+            let TaskRunner { task, hooks, requests, .. } = self;
+            let task = &*task;
+            let mut kill = task.kill.clone();
+            let preparing = hooks.prestart(task);
+            tokio::pin!(preparing);
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = kill.wait_for(Option::is_some) => break None,
+                    () = task.context.shutdown.cancelled() => return Err(Shutdown),
+                    prepared = &mut preparing => break Some(prepared),
+                    Some(request) = requests.recv() => answer_idle(request),
+                }
+            }
+        };
+        let (tasks, name) = (&self.task.tasks, &self.task.name);
+        Ok(match prepared {
+            None => Err(self.killed_while_idle()),
+            Some(Ok(start)) => Ok(start),
+            Some(Err(error)) if error.kills => {
+                tasks.add_event(name, events::killing_failed(&error.message));
+                tasks.add_event(name, events::killed(None));
+                Err(Stop::Killed)
+            }
+            Some(Err(error)) => {
+                tasks.add_event(name, events::hook_failed(&error.to_string()));
+                Err(Stop::StartFailed { recoverable: error.recoverable })
+            }
+        })
+    }
+
+    async fn run_driver(
+        &mut self,
+        start: StartRequest,
+        parts: TaskParts<'_>,
+    ) -> Result<Arc<dyn RunningTask>, Stop> {
+        let name = self.task.name.clone();
         let (config, block) = self.task_config(start, parts);
         let started = self.task.context.drivers.start(&parts.task.driver, config, block).await;
         let started = started.map_err(|error| {
@@ -276,6 +318,10 @@ impl TaskRunner {
                 Happened::Requested(TaskRequest::Signal { signal, name, reply }) => {
                     self.task.tasks.add_event(&self.task.name, events::signaling(&name, ""));
                     reply.send(send_signal(&self.task, &*running, signal).await).ok();
+                }
+                Happened::Requested(TaskRequest::Fail { reason }) => {
+                    self.task.tasks.add_event(&self.task.name, events::killing_failed(&reason));
+                    return Ok(self.stop_for_good(&*running).await);
                 }
                 Happened::Requested(TaskRequest::Restart { reason, unhealthy, reply, .. }) => {
                     self.task.tasks.add_event(&self.task.name, events::restart_signaled(&reason));
@@ -420,5 +466,7 @@ fn answer_idle(request: TaskRequest) {
         TaskRequest::Restart { revive: true, reply, .. } => reply.send(Ok(())).ok(),
         TaskRequest::Restart { revive: false, reply, .. } => reply.send(not_running()).ok(),
         TaskRequest::Signal { reply, .. } => reply.send(not_running()).ok(),
+        // The hook that asks for it runs again before the next start, and fails it.
+        TaskRequest::Fail { .. } => None,
     };
 }

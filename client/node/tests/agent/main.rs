@@ -11,4 +11,5 @@ mod identity;
 mod raw_exec;
 mod services;
 mod support;
+mod templates;
 mod wire;

@@ -347,8 +347,8 @@ async fn what_a_job_asks_for_in_vain_is_said_by_name() {
 async fn what_is_sure_to_fail_is_refused() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");
-    job["TaskGroups"][0]["Tasks"][0]["Templates"] = json!([{"EmbeddedTmpl": "x", "DestPath": "y"}]);
-    let text = "template: the task would fail: nodes of this release render no templates";
+    job["TaskGroups"][0]["Tasks"][0]["Artifacts"] = json!([{"GetterSource": "https://example.org/x"}]);
+    let text = "artifact: the task would fail: nodes of this release download nothing";
     for (path, body) in [("/v1/jobs", json!({"Job": job})), ("/v1/job/web/plan", json!({"Job": job}))] {
         let refused = cluster.put(path, &body).await;
         assert_eq!(refused.status, 400, "{path}");
@@ -364,7 +364,7 @@ async fn what_is_sure_to_fail_is_refused() {
     assert!(refused.text().contains("did you mean \"raw_exec\"?"), "{}", refused.text());
 
     let found = cluster.put("/v1/jobs/doctor", &json!({"Job": job})).await.json();
-    assert_eq!(found["Findings"][0]["What"], "template");
+    assert_eq!(found["Findings"][0]["What"], "artifact");
     assert_eq!(found["Findings"][0]["Effect"], "fails");
     assert_eq!(found["Errors"], json!(null), "{found}");
     assert!(cluster.get("/v1/jobs").await.json().as_array().unwrap().is_empty(), "nothing was registered");

@@ -10,6 +10,7 @@ mod alloc;
 mod client;
 mod common;
 mod node;
+mod read;
 mod service;
 
 pub use acl::*;
@@ -17,6 +18,7 @@ pub use alloc::*;
 pub use client::*;
 pub use common::*;
 pub use node::*;
+pub use read::*;
 pub use service::*;
 
 /// The methods, by their names on the wire.
@@ -43,6 +45,10 @@ pub mod method {
     pub const ACL_GET_ROLES_BY_ID: &str = "ACL.GetRolesByID";
     pub const SERVICE_UPSERT: &str = "ServiceRegistration.Upsert";
     pub const SERVICE_DELETE_BY_ID: &str = "ServiceRegistration.DeleteByID";
+    pub const SERVICE_GET: &str = "ServiceRegistration.GetService";
+    pub const SERVICE_LIST: &str = "ServiceRegistration.List";
+    pub const VARIABLES_READ: &str = "Variables.Read";
+    pub const VARIABLES_LIST: &str = "Variables.List";
     pub const SERVICE_DELETE_BY_NODE_ID: &str = "ServiceRegistration.DeleteByNodeID";
 
     // Server to node.

@@ -29,7 +29,7 @@ use crate::task::requests::TaskRequest;
 
 const NAME: &str = "identities";
 /// The identity of a task that the job gives no other name.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 
 /// How long a start waits for its first tokens.
 const FIRST_WITHIN: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ const TRY_EVERY: Duration = Duration::from_secs(1);
 const RENEW_MIN: Duration = Duration::from_secs(10);
 const RETRY_MAX: Duration = Duration::from_secs(3600);
 
-type Tokens = BTreeMap<String, String>;
+pub(super) type Tokens = BTreeMap<String, String>;
 
 #[derive(Debug, Default)]
 pub struct Identities {
@@ -167,14 +167,14 @@ async fn obtain(
 }
 
 /// Why there is no token.
-enum Refusal {
+pub(super) enum Refusal {
     /// There will be none.
     Rejected(String),
     /// Not now.
     Unanswered(String),
 }
 
-async fn ask(
+pub(super) async fn ask(
     task: &TaskContext,
     alloc: &Allocation,
     wanted: &[&WorkloadIdentity],

@@ -10,6 +10,7 @@ mod logs;
 mod services;
 mod shutdown_delay;
 mod task_dir;
+mod templates;
 mod validate;
 mod volumes;
 
@@ -40,6 +41,7 @@ fn all() -> Vec<Box<dyn TaskHook>> {
         Box::new(dispatch_payload::DispatchPayload),
         Box::new(volumes::Volumes),
         Box::new(identities::Identities::default()),
+        Box::new(templates::Templates::default()),
         Box::new(services::TaskServices::default()),
         Box::new(shutdown_delay::ShutdownDelay),
     ]

@@ -48,6 +48,11 @@ impl TaskRunner {
     /// Ends a running task because of a [`Kill`].
     pub(super) async fn end(&mut self, running: &dyn RunningTask) -> Stop {
         self.add_kill_events(&self.kill_order());
+        self.stop_for_good(running).await
+    }
+
+    /// The event that says why is there already.
+    pub(super) async fn stop_for_good(&mut self, running: &dyn RunningTask) -> Stop {
         self.hooks.prekill(&self.task).await;
         let error = self.stop(running).await.err().map(|error| error.to_string());
         self.task.tasks.add_event(&self.task.name, events::killed(error.as_deref()));
@@ -89,6 +94,8 @@ impl TaskRunner {
                             reply.send(Err(NOT_RUNNING.to_string())).ok();
                         }
                         TaskRequest::Restart { reply, .. } => restarting.push(reply),
+                        // It ends already; a restart fails in its hooks.
+                        TaskRequest::Fail { .. } => {}
                     },
                 }
             }

@@ -13,9 +13,11 @@ use executor::{process, spec};
 use model::document::{Allocation, Node, TaskState};
 use node::Agent;
 use node::drivers::BUILTIN;
-use node::server::{Assigned, Lease, ServerClient, ServerError};
+use node::server::{Assigned, Lease, ServerClient, ServerError, TemplateRead};
 use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
+use node::templates::TemplateSettings;
 use serde_json::{Value, json};
+use template::Dependency;
 use tokio::sync::watch;
 use wire::messages::{
     AllocIdentitiesResponse, PlacedAlloc, ServiceRegistration, SignedWorkloadIdentity,
@@ -88,6 +90,10 @@ pub struct Cluster {
     pub calls: Vec<&'static str>,
     /// Instances of services by id.
     pub services: BTreeMap<String, ServiceRegistration>,
+    /// Variables by path, as the HTTP API shows them. One that is called `closed` may not be read.
+    pub variables: BTreeMap<String, Value>,
+    /// What templates have read.
+    pub reads: Vec<TemplateRead>,
     /// Registrations are refused.
     pub refuses_services: bool,
 }
@@ -258,6 +264,25 @@ impl ServerClient for FakeServers {
         let removed = self.cluster.lock().unwrap().services.remove(id);
         removed.map(drop).ok_or_else(|| ServerError::Refused("service registration not found".into()))
     }
+
+    async fn read(&self, read: &TemplateRead) -> Result<(Option<Value>, u64), ServerError> {
+        self.called("read")?;
+        self.cluster.lock().unwrap().reads.push(read.clone());
+        self.changed.subscribe().wait_for(|index| *index > read.min_index).await.unwrap();
+        let cluster = self.cluster.lock().unwrap();
+        let found = match &read.dependency {
+            Dependency::Variable { path, .. } if path == "closed" => {
+                return Err(ServerError::Denied("Permission denied".into()));
+            }
+            Dependency::Variable { path, .. } => cluster.variables.get(path).cloned(),
+            Dependency::Service { name, .. } => {
+                let named = cluster.services.values().filter(|service| service.service_name == *name);
+                Some(named.map(|service| serde_json::to_value(service).unwrap()).collect())
+            }
+            Dependency::Variables { .. } | Dependency::Services { .. } => Some(json!([])),
+        };
+        Ok((found, cluster.index))
+    }
 }
 
 /// Settings of a node below `base`, with short patience. Not in development mode: state is kept.
@@ -296,6 +321,7 @@ pub fn settings(base: &Path) -> NodeSettings {
             inode_usage_percent_max: 100,
             allocs_max: 50,
         },
+        templates: TemplateSettings::usual(),
         task_open_files: Some(777),
         intro_token: String::new(),
         log: Default::default(),

@@ -25,6 +25,13 @@ impl ServerQueries for Signers {
         panic!("{id} is waited for")
     }
 
+    fn read<'a>(
+        &'a self,
+        read: &'a crate::server::TemplateRead,
+    ) -> BoxFuture<'a, Result<(Option<Value>, u64), ServerError>> {
+        panic!("{read:?} is read")
+    }
+
     fn sign_identities(
         &self,
         wanted: Vec<WorkloadIdentityRequest>,

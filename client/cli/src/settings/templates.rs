@@ -1,0 +1,62 @@
+//! `client.template`: how nodes render templates.
+
+use base::Duration;
+use jobspec::config::Section;
+use node::templates::{Retry, TemplateSettings, Wait};
+
+use super::unsupported::Refused;
+
+/// Keys that ask for what is not there, and the values that change nothing.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("consul_retry", ""),
+    ("max_stale", "87600h"),
+    ("use_client_consul_token", "false"),
+    ("vault_default_lease_duration", "5m"),
+    ("vault_retry", ""),
+];
+
+pub(super) fn templates(settings: &mut TemplateSettings, mut section: Section, refused: &mut Refused) {
+    // The older spelling first: the newer one wins.
+    for key in ["function_blacklist", "function_denylist"] {
+        let mut denied: Vec<String> = settings.function_denylist.iter().cloned().collect();
+        refused.list(&mut section, key, &mut denied);
+        settings.function_denylist = denied.into_iter().collect();
+    }
+    refused.set(&mut section, "disable_file_sandbox", &mut settings.disable_file_sandbox);
+    settings.block_query_wait = {
+        let mut wait = Duration::from(settings.block_query_wait);
+        refused.set(&mut section, "block_query_wait", &mut wait);
+        wait.to_std()
+    };
+    for block in refused.sections(&mut section, "wait") {
+        settings.wait = wait(settings.wait, block, refused);
+    }
+    for block in refused.sections(&mut section, "wait_bounds") {
+        settings.wait_bounds = Some(wait(settings.wait_bounds.unwrap_or(settings.wait), block, refused));
+    }
+    for block in refused.sections(&mut section, "nomad_retry") {
+        retry(&mut settings.retry, block, refused);
+    }
+    refused.keys(&mut section, &ELSEWHERE);
+    refused.done(section);
+}
+
+fn wait(before: Wait, mut section: Section, refused: &mut Refused) -> Wait {
+    let (mut min, mut max) = (Duration::from(before.min), Duration::from(before.max));
+    refused.set(&mut section, "min", &mut min);
+    refused.set(&mut section, "max", &mut max);
+    if min > max {
+        refused.also(Err(section.wrong(format!("min = {min}: expected at most max, which is {max}"))));
+    }
+    refused.done(section);
+    Wait { min: min.to_std(), max: max.to_std() }
+}
+
+fn retry(settings: &mut Retry, mut section: Section, refused: &mut Refused) {
+    let (mut backoff, mut longest) = (Duration::from(settings.backoff), Duration::from(settings.max_backoff));
+    refused.set(&mut section, "attempts", &mut settings.attempts);
+    refused.set(&mut section, "backoff", &mut backoff);
+    refused.set(&mut section, "max_backoff", &mut longest);
+    (settings.backoff, settings.max_backoff) = (backoff.to_std(), longest.to_std());
+    refused.done(section);
+}

@@ -131,12 +131,14 @@ pub fn kill_orphans(leader: &ProcessIdentity) {
     }
 }
 
-/// Kills what runs in the session that `leader` led, and what its members have started since. The leader must
-/// not have been reaped while nothing of its session was left: another may have its number then.
+/// Kills `leader`, what runs in the session that it led, and what its members have started since. One that has just been
+/// started has no session yet. It must not have been reaped while nothing of its session was left: another may have its
+/// number then.
 pub fn kill_session(leader: i32) {
     for _ in 0..KILL_ROUNDS {
+        let is_member = |stat: &ProcessStat| stat.session == leader || stat.pid == leader;
         let members: Vec<ProcessStat> =
-            all().into_iter().filter(|stat| stat.session == leader && stat.state != 'Z').collect();
+            all().into_iter().filter(|stat| is_member(stat) && stat.state != 'Z').collect();
         if members.is_empty() {
             return;
         }
@@ -166,6 +168,13 @@ mod tests {
         assert_eq!((stat.pid, stat.state, stat.parent, stat.session), (42, 'S', 7, 41));
         assert_eq!((stat.user_ticks, stat.system_ticks, stat.start_ticks), (11, 12, 5555));
         assert_eq!(stat.resident_pages, 99);
+    }
+
+    #[test]
+    fn a_leader_is_killed_before_it_has_made_its_session() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        kill_session(child.id() as i32);
+        assert!(!child.wait().unwrap().success());
     }
 
     #[test]

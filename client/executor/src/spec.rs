@@ -46,6 +46,8 @@ pub struct ExecutorSpec {
     pub open_files: Option<u64>,
     /// None where this host gives us no control groups.
     pub cgroup: Option<CgroupSpec>,
+    /// The network namespace of the task, by its path. None leaves it that of the agent.
+    pub network_namespace: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! The life of an executor: leave the agent's session, start the task, copy its output, wait for its end.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,6 +15,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::Exit;
 use crate::cgroup;
@@ -46,6 +48,7 @@ pub fn run(directory: &Path) -> io::Result<()> {
     let spec: ExecutorSpec = spec::read(directory, spec::SPEC_FILE)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no spec"))?;
     let spec = Arc::new(spec);
+    join_network(&spec)?;
     let logs = [open_log(&spec.stdout)?, open_log(&spec.stderr)?];
     let listener = listen(directory)?;
     let oom_kills = || spec.cgroup.as_ref().map_or(0, cgroup::oom_kills);
@@ -105,6 +108,15 @@ pub fn report(greeting: &StartReport) {
     if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
         rustix::stdio::dup2_stdout(nowhere).ok();
     }
+}
+
+/// Before there are other threads, so that all of them, and all processes that they start, are in it.
+fn join_network(spec: &ExecutorSpec) -> io::Result<()> {
+    let Some(path) = &spec.network_namespace else { return Ok(()) };
+    let joined = std::fs::File::open(path).and_then(|namespace| {
+        Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+    });
+    joined.map_err(|error| io::Error::other(format!("network namespace {}: {error}", path.display())))
 }
 
 fn open_log(spec: &Option<LogSpec>) -> io::Result<Option<Rotator>> {

@@ -73,6 +73,18 @@ impl Allocs {
         let tasks = stored.iter().flat_map(|alloc| alloc.tasks.values());
         let handles: Vec<TaskHandle> = tasks.filter_map(|task| task.handle.clone()).collect();
         self.context.drivers.end_unknown(&handles).await;
+        // After their tasks. Those of which nothing ran yet get a new one when the servers send them again.
+        let ran = stored.iter().filter(|alloc| !alloc.tasks.is_empty());
+        let left = self.context.networks.collect(ran.map(|alloc| alloc.alloc.id.clone()).collect()).await;
+        for (alloc_id, driver) in left {
+            let removed = match self.context.drivers.destroy_network(&driver, &alloc_id).await {
+                Ok(()) => self.context.networks.forget(&alloc_id).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = removed {
+                tracing::warn!(alloc = alloc_id, driver, error, "a network is left");
+            }
+        }
         for alloc in stored {
             if let Some(acknowledged) = alloc.acknowledged.clone() {
                 self.context.updates.restore(acknowledged);

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::driver::Drivers;
 use crate::identity::Registration;
 use crate::meta::{self, Dynamic, MetaError};
+use crate::network::Networks;
 use crate::remote::ServerQueries;
 use crate::samples::Samples;
 use crate::services::{Prober, Registry, Results};
@@ -52,6 +53,8 @@ pub struct Context {
     pub prober: Prober,
     /// What templates read from the servers.
     pub watches: Watches,
+    /// What allocations have instead of the network of the host.
+    pub networks: Networks,
     /// What tasks and the host used lately.
     pub samples: Samples,
     /// What happened to tasks, counted for the metrics.
@@ -81,6 +84,10 @@ impl Context {
             checks: Results::new(parts.store.clone()),
             prober: Prober::default(),
             watches: Watches::default(),
+            networks: Networks::open(
+                parts.settings.network.clone(),
+                parts.settings.state_dir.join("networks"),
+            ),
             settings: parts.settings,
             drivers: parts.drivers,
             store: parts.store,

@@ -28,6 +28,7 @@ pub mod hook;
 mod identity;
 pub mod layout;
 pub mod meta;
+pub mod network;
 mod pull;
 mod remote;
 pub mod rpc;

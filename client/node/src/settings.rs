@@ -8,6 +8,7 @@ use monitor::Monitor;
 
 use crate::driver::registry::{BuiltinDriver, PluginConfigs};
 use crate::templates::TemplateSettings;
+use crate::network::NetworkSettings;
 
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
@@ -33,6 +34,8 @@ pub struct NodeSettings {
     pub capacity: Capacity,
     /// Empty for the interface of the default route.
     pub network_interface: String,
+    /// Networks of groups.
+    pub network: NetworkSettings,
     pub min_dynamic_port: u16,
     pub max_dynamic_port: u16,
     /// The longest time that a job may set between the kill signal and SIGKILL.

@@ -138,7 +138,13 @@ impl fmt::Display for Finding {
 ///
 /// Defaults are not named, whether they were written or not: jobs come as parsed, canonical, or as a server showed them.
 pub fn findings(job: &Job, nodes: &dyn Nodes) -> Vec<Finding> {
-    let mut all = Findings { nodes, group: String::new(), task: String::new(), found: Vec::new() };
+    let mut all = Findings {
+        nodes,
+        group: String::new(),
+        task: String::new(),
+        has_addresses: false,
+        found: Vec::new(),
+    };
     all.ignored(&[("multiregion", job.multiregion.is_some())]);
     job.update.iter().for_each(|block| all.update(block));
     for group in &job.task_groups {
@@ -163,6 +169,8 @@ struct Findings<'n> {
     nodes: &'n dyn Nodes,
     group: String,
     task: String,
+    /// The group has addresses of its own.
+    has_addresses: bool,
     found: Vec<Finding>,
 }
 
@@ -219,6 +227,8 @@ impl Findings<'_> {
             ("prevent_reschedule_on_lost", "replace = false", group.prevent_reschedule_on_lost == Some(true)),
         ]);
         group.update.iter().for_each(|block| self.update(block));
+        let mode = group.networks.first().map_or("", |network| network.mode.as_str());
+        self.has_addresses = mode == "bridge" || mode.starts_with("cni/");
         group.networks.iter().for_each(|network| self.network(network));
         group.services.iter().for_each(|service| self.service(service, None));
     }
@@ -235,18 +245,15 @@ impl Findings<'_> {
     fn network(&mut self, network: &NetworkResource) {
         let mode = format!("network mode \"{}\"", network.mode);
         match network.mode.as_str() {
-            "" | "host" => {}
-            "bridge" => drop(self.needs(&mode, "plugins.cni.version.bridge", "the CNI plugins of a bridge")),
-            cni if cni.starts_with("cni/") => {
-                let attribute = format!("plugins.cni.version.{}", &cni["cni/".len()..]);
-                self.needs(&mode, &attribute, "that CNI network");
-            }
-            _ => self.fails(&[(&mode, true, "nodes of this release have the network of the host only")]),
+            "" | "host" | "none" => {}
+            "bridge" => drop(self.needs(&mode, "plugins.cni.version.bridge", "a bridge")),
+            // Which of them a node has does not stand in its attributes; the scheduler looks for it.
+            cni if cni.starts_with("cni/") => {}
+            _ => self.fails(&[(&mode, true, "nodes have the modes host, none, bridge and cni/<name>")]),
         }
+        let plugins = network.mode == "bridge" || network.mode.starts_with("cni/");
         self.ignored(&[
-            ("network dns", network.dns.is_some()),
-            ("network cni", network.cni.is_some()),
-            ("network hostname", !network.hostname.is_empty()),
+            ("network cni", network.cni.is_some() && !plugins),
             ("network device", !network.device.is_empty()),
         ]);
     }
@@ -292,8 +299,8 @@ impl Findings<'_> {
 
     fn address_mode(&mut self, what: &str, mode: &str) {
         let what = format!("{what} address_mode \"{mode}\"");
-        let why = "nodes of this release have the network of the host only";
-        self.fails(&[(&what, matches!(mode, "alloc" | "alloc_ipv6"), why)]);
+        let why = "the group has the network of the host";
+        self.fails(&[(&what, matches!(mode, "alloc" | "alloc_ipv6") && !self.has_addresses, why)]);
     }
 
     fn task(&mut self, task: &Task) {

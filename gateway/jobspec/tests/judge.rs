@@ -333,7 +333,7 @@ group "web" {
     assert_eq!(
         texts(&job),
         [
-            "group \"web\": network mode \"bridge\": never placed on the nodes you have: none has the CNI plugins of a bridge",
+            "group \"web\": network mode \"bridge\": never placed on the nodes you have: none has a bridge",
             "group \"web\", task \"t\": artifact: the task would fail: nodes of this release download nothing",
             "group \"web\", task \"t\": resources cores: ignored, the task runs without it",
             "group \"web\", task \"t\": resources memory_max: ignored, the task runs without it",

@@ -56,6 +56,7 @@ pub(super) fn node_settings(
             disk_mib: client.disk_total_mb,
         },
         network_interface: client.network_interface.clone(),
+        network: client.network.clone(),
         min_dynamic_port: client.min_dynamic_port,
         max_dynamic_port: client.max_dynamic_port,
         max_kill_timeout: client.max_kill_timeout.to_std(),

@@ -9,6 +9,7 @@ use keyring::IntroductionSettings;
 use node::settings::HostVolume;
 use server::AccessSettings;
 
+use super::network;
 use super::unsupported::Refused;
 use super::{
     AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, audit, cluster, plugins,
@@ -225,6 +226,7 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     refused.set(&mut section, "node_max_allocs", &mut client.node_max_allocs);
     refused.set(&mut section, "default_ineligible", &mut client.default_ineligible);
     refused.set(&mut section, "intro_token", &mut client.intro_token);
+    network::client(&mut client.network, &mut section, refused);
     unsupported::client(&mut section, refused);
     refused.done(section);
 }

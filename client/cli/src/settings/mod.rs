@@ -8,6 +8,7 @@ mod cluster;
 mod decode;
 mod exposures;
 mod flags;
+mod network;
 mod plugins;
 mod scheduler;
 mod templates;
@@ -30,6 +31,7 @@ use listener::AddressLimit;
 use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
 use monitor::LogFileSettings;
+use node::network::NetworkSettings;
 use node::settings::{HostVolume, NameFilter};
 use node::templates::TemplateSettings;
 use server::AccessSettings;
@@ -226,6 +228,8 @@ pub(crate) struct ClientSettings {
     /// `fingerprint.allowlist` and `fingerprint.denylist` of `options`.
     pub fingerprints: NameFilter,
     pub network_interface: String,
+    /// Networks of groups.
+    pub network: NetworkSettings,
     pub reserved: ReservedSettings,
     /// Override the measured values; 0 means measured.
     pub cpu_total_compute: u64,
@@ -441,6 +445,7 @@ impl ClientSettings {
             drivers: NameFilter::default(),
             fingerprints: NameFilter::default(),
             network_interface: String::new(),
+            network: NetworkSettings::default(),
             reserved: ReservedSettings::default(),
             cpu_total_compute: 0,
             memory_total_mb: 0,

@@ -18,7 +18,7 @@ use super::value::{ConfigValue, set_option};
 const NOT_BUILT: [(&str, &[(&str, &str)]); 3] = [("exec", &EXEC), ("java", &EXEC), ("qemu", &QEMU)];
 
 /// What keys without effect are in Nomad unless they are set: that may stand in the file.
-const DEFAULTS: [(&str, &str); 2] = [("infra_image_pull_timeout", "5m"), ("nvidia_runtime", "nvidia")];
+const DEFAULTS: [(&str, &str); 1] = [("nvidia_runtime", "nvidia")];
 
 const EXEC: [(&str, &str); 6] = [
     ("allow_caps", ""),

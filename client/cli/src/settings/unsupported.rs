@@ -53,20 +53,13 @@ const SERVER: [(&str, &str); 30] = [
     ("upgrade_version", ""),
 ];
 
-const CLIENT: [(&str, &str); 31] = [
+const CLIENT: [(&str, &str); 23] = [
     ("alloc_mounts_dir", ""),
     ("artifact", ""),
-    ("bind_wildcard_default_host_network", "true"),
-    ("bridge_network_hairpin_mode", "false"),
-    ("bridge_network_name", "nomad"),
-    ("bridge_network_subnet", "172.26.64.0/20"),
-    ("bridge_network_subnet_ipv6", ""),
     ("cgroup_parent", "nomad.slice"),
     ("chroot_env", ""),
     ("client_max_port", "14512"),
     ("client_min_port", "14000"),
-    ("cni_config_dir", "/opt/cni/config"),
-    ("cni_path", "/opt/cni/bin"),
     ("common_plugin_dir", ""),
     ("cpu_disable_dmidecode", "false"),
     ("disable_remote_exec", "false"),
@@ -75,7 +68,6 @@ const CLIENT: [(&str, &str); 31] = [
     ("fingerprint", ""),
     ("gc_parallel_destroys", ""),
     ("gc_volumes_on_node_gc", "false"),
-    ("host_network", ""),
     ("host_volume_plugin_dir", ""),
     ("host_volumes_dir", ""),
     ("log_file", ""),

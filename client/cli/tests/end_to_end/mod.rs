@@ -18,6 +18,7 @@ mod identities;
 mod invalid_input;
 mod logins;
 mod many_callers;
+mod networks;
 mod reconnecting_nodes;
 mod reload;
 mod separate_processes;

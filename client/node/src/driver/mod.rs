@@ -46,6 +46,26 @@ pub trait Driver: Debug + Send + Sync {
 
     fn capabilities(&self) -> Capabilities;
 
+    /// What its tasks can do in the network of a group.
+    fn group_networks(&self) -> GroupNetworks {
+        GroupNetworks::No
+    }
+
+    /// Makes the network namespace of an allocation, with the hostname that its job gives it; one that is there already
+    /// stays. Returns the path of the namespace. Only for drivers that [`GroupNetworks::Makes`] is of.
+    fn create_network<'a>(
+        &'a self,
+        _alloc_id: &'a str,
+        _hostname: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<PathBuf, DriverError>> {
+        Box::pin(std::future::ready(Err(DriverError::Failed("the driver makes no networks".to_string()))))
+    }
+
+    /// Removes that again. It is no error when there is none.
+    fn destroy_network<'a>(&'a self, _alloc_id: &'a str) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// The keys of the `config` block of its tasks.
     fn task_schema(&self) -> Schema;
 
@@ -117,6 +137,17 @@ pub struct Capabilities {
     /// Commands can be run inside its tasks.
     pub exec: bool,
     pub fs_isolation: FsIsolation,
+}
+
+/// What tasks of a driver can do in the network of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupNetworks {
+    /// They are in the network of the host.
+    No,
+    /// They join a namespace by its path, [`TaskConfig::network_namespace`].
+    Joins,
+    /// The same, and the driver has to make the namespace itself.
+    Makes,
 }
 
 /// What a task sees of the file system.
@@ -191,6 +222,12 @@ pub struct TaskConfig {
     pub ports: Vec<PortMapping>,
     /// Volumes of the host; only drivers whose tasks have files of their own get some.
     pub mounts: Vec<TaskMount>,
+    /// The network namespace that the task has to be in; `None` for that of the host.
+    pub network_namespace: Option<PathBuf>,
+    /// What the task gets as `/etc/hosts` and `/etc/resolv.conf`; only for tasks in a namespace, or whose group has a
+    /// `dns` block.
+    pub hosts_file: Option<PathBuf>,
+    pub resolv_conf: Option<PathBuf>,
     pub names: TaskNames,
 }
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::process::Executors;
 use super::{
-    Capabilities, Driver, DriverError, DriverEvent, DriverNetwork, ExecError, Fingerprint, Health,
-    RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
+    Capabilities, Driver, DriverError, DriverEvent, DriverNetwork, ExecError, Fingerprint, GroupNetworks,
+    Health, RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
 };
 use crate::settings::NameFilter;
 
@@ -143,6 +143,32 @@ impl Drivers {
     /// None for a driver that this node does not have.
     pub fn capabilities(&self, driver: &str) -> Option<Capabilities> {
         self.by_name.get(driver).map(|driver| driver.capabilities())
+    }
+
+    /// None for a driver that this node does not have.
+    pub fn group_networks(&self, driver: &str) -> Option<GroupNetworks> {
+        self.by_name.get(driver).map(|driver| driver.group_networks())
+    }
+
+    /// Has a driver make the network namespace of an allocation; returns its path.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub async fn create_network(
+        &self,
+        driver: &str,
+        alloc_id: &str,
+        hostname: Option<&str>,
+    ) -> Result<PathBuf, DriverError> {
+        let driver = self.by_name.get(driver).ok_or(DriverError::UnknownDriver)?;
+        driver.create_network(alloc_id, hostname).await
+    }
+
+    /// # Errors
+    /// When something may be left.
+    pub async fn destroy_network(&self, driver: &str, alloc_id: &str) -> Result<(), DriverError> {
+        let driver = self.by_name.get(driver).ok_or(DriverError::UnknownDriver)?;
+        driver.destroy_network(alloc_id).await
     }
 
     /// Finds a task that an earlier agent started.

@@ -19,8 +19,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
     Capabilities, Driver, DriverError, DriverNetwork, Exec, ExecConfig, ExecError, Field, Fingerprint,
-    FsIsolation, Logs, Outcome, RunningTask, Schema, StartError, Started, TaskConfig, TaskStatus, Usage,
-    ValueType, Values, exec, outcome_of, sampled,
+    FsIsolation, GroupNetworks, Logs, Outcome, RunningTask, Schema, StartError, Started, TaskConfig,
+    TaskStatus, Usage, ValueType, Values, exec, outcome_of, sampled,
 };
 
 pub const BUILTIN: BuiltinDriver = BuiltinDriver {
@@ -127,6 +127,10 @@ impl Driver for Mock {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None }
+    }
+
+    fn group_networks(&self) -> GroupNetworks {
+        GroupNetworks::Joins
     }
 
     fn task_schema(&self) -> Schema {
@@ -352,6 +356,9 @@ mod tests {
             cores: Vec::new(),
             ports: Vec::new(),
             mounts: Vec::new(),
+            network_namespace: None,
+            hosts_file: None,
+            resolv_conf: None,
             names: Default::default(),
         };
         Mock.start(config).await

@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::driver::process::{self, ExecutorState, Executors, find_command, find_user};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
-    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, RunningTask, Schema, StartError,
-    Started, TaskConfig, TaskHandle, ValueType, Values,
+    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, RunningTask, Schema,
+    StartError, Started, TaskConfig, TaskHandle, ValueType, Values,
 };
 
 pub const BUILTIN: BuiltinDriver = BuiltinDriver {
@@ -68,6 +68,10 @@ impl Driver for RawExec {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None }
+    }
+
+    fn group_networks(&self) -> GroupNetworks {
+        GroupNetworks::Joins
     }
 
     fn task_schema(&self) -> Schema {
@@ -136,6 +140,7 @@ impl RawExec {
             oom_score_adj: oom_score_adj.map(|score| score as i32),
             open_files: self.executors.open_files,
             cgroup: self.cgroup(&config),
+            network_namespace: config.network_namespace.clone(),
             work_dir: work_dir.unwrap_or(config.dir.root),
             stdout: config.logs.as_ref().map(|logs| logs.stdout.clone()),
             stderr: config.logs.map(|logs| logs.stderr),

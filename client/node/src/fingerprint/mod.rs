@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 mod cpu;
+mod group_network;
 mod host;
 mod network;
 
@@ -9,12 +10,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::document::{
-    HostVolumeInfo, Map, NetworkResource, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources,
-    NodeProcessorResources, NodeReservedCpuResources, NodeReservedDiskResources, NodeReservedMemoryResources,
-    NodeReservedNetworkResources, NodeReservedResources, NodeResources,
+    HostNetworkInfo, HostVolumeInfo, Map, NetworkResource, Node, NodeCpuResources, NodeDiskResources,
+    NodeMemoryResources, NodeProcessorResources, NodeReservedCpuResources, NodeReservedDiskResources,
+    NodeReservedMemoryResources, NodeReservedNetworkResources, NodeReservedResources, NodeResources,
 };
 
 use crate::identity::NodeIdentity;
+use crate::network::HostNetwork;
 use crate::settings::{HostVolume, NodeSettings};
 
 /// The release of Nomad with which this agent is compatible.
@@ -26,9 +28,12 @@ pub type Attributes = BTreeMap<String, String>;
 
 /// The parts of the host that are looked at, each with the attributes that it sets; a name that ends in a dot stands for
 /// all below it.
-const FINGERPRINTERS: [(&str, &[&str]); 9] = [
+const FINGERPRINTERS: [(&str, &[&str]); 12] = [
     ("arch", &["cpu.arch"]),
+    ("bridge", &["nomad.bridge.hairpin_mode"]),
     ("cgroup", &["os.cgroups.version"]),
+    // Its networks are no attributes.
+    ("cni", &[]),
     (
         "cpu",
         &[
@@ -47,6 +52,7 @@ const FINGERPRINTERS: [(&str, &[&str]); 9] = [
     ("memory", &["memory.totalbytes"]),
     ("network", &["unique.network.ip-address"]),
     ("nomad", &["nomad.", "sojourn.version", "unique.advertise.address"]),
+    ("plugins_cni", &["plugins.cni.version."]),
     ("signal", &["os.signals"]),
     ("storage", &["unique.storage."]),
 ];
@@ -82,10 +88,15 @@ pub fn node(
     };
     network.iter().for_each(|network| network::describe(network, &mut attributes));
     versions(settings, &mut attributes);
+    let groups = group_network::find(&settings.network);
+    groups.describe(&mut attributes);
     let mut resources = resources(settings, network.as_ref(), &mut attributes);
     let hostname = attributes.get("unique.hostname").cloned().unwrap_or_default();
     let named = |name: &String, or: &str| if name.is_empty() { or.to_string() } else { name.clone() };
     attributes.retain(|name, _| fingerprinter_of(name).is_none_or(|part| filter.allows(part)));
+    let also = groups.resources(filter.allows("bridge"), filter.allows("cni"));
+    resources.networks.0.extend(also.0);
+    resources.node_networks.0.extend(also.1);
     if !filter.allows("cpu") {
         (resources.cpu, resources.processors) = Default::default();
     }
@@ -109,6 +120,7 @@ pub fn node(
         node_resources: Some(resources),
         reserved_resources: Some(reserved(settings)),
         host_volumes: Map(host_volumes(settings)?),
+        host_networks: Map(host_networks(settings)),
         cgroup_parent: cgroup::PARENT.to_string(),
         node_max_allocs: i64::from(settings.node_max_allocs),
         scheduling_eligibility: if settings.default_ineligible { "ineligible" } else { "eligible" }
@@ -116,6 +128,16 @@ pub fn node(
         status: "initializing".to_string(),
         ..Node::default()
     })
+}
+
+fn host_networks(settings: &NodeSettings) -> BTreeMap<String, HostNetworkInfo> {
+    let info = |name: &String, network: &HostNetwork| HostNetworkInfo {
+        name: name.clone(),
+        cidr: network.cidr.clone(),
+        interface: network.interface.clone(),
+        reserved_ports: network.reserved_ports.clone(),
+    };
+    settings.network.host_networks.iter().map(|(name, network)| (name.clone(), info(name, network))).collect()
 }
 
 fn host_volumes(settings: &NodeSettings) -> Result<BTreeMap<String, HostVolumeInfo>, String> {
@@ -186,7 +208,10 @@ fn resources(
         min_dynamic_port: i64::from(settings.min_dynamic_port),
         max_dynamic_port: i64::from(settings.max_dynamic_port),
         processors: NodeProcessorResources { topology: Some(topology) },
-        node_networks: network.iter().map(|network| network.node_network()).collect(),
+        node_networks: network
+            .iter()
+            .flat_map(|network| network::named(network, &settings.network.host_networks))
+            .collect(),
         ..NodeResources::default()
     }
 }

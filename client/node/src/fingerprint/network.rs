@@ -1,10 +1,13 @@
 //! The network interface that this node offers, and its addresses.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use model::document::{List, NetworkResource, NodeNetworkAddress, NodeNetworkResource};
+use ipnet::IpNet;
+use model::document::{NetworkResource, NodeNetworkAddress, NodeNetworkResource};
 
 use super::Attributes;
+use crate::network::HostNetwork;
 
 /// The speed of an interface that does not report one.
 const GUESSED_MBITS: i64 = 1000;
@@ -91,21 +94,58 @@ impl Interface {
         };
         self.addresses.iter().map(entry).collect()
     }
+}
 
-    pub fn node_network(&self) -> NodeNetworkResource {
-        let address = |ip: &IpAddr| NodeNetworkAddress {
+/// The interfaces that have addresses with a name: `default`, and those of the operator.
+pub fn named(default: &Interface, networks: &BTreeMap<String, HostNetwork>) -> Vec<NodeNetworkResource> {
+    let mut names: BTreeSet<String> = match networks.is_empty() {
+        true => BTreeSet::new(),
+        false => interfaces(),
+    };
+    names.remove(&default.name);
+    let others = names.iter().filter_map(|name| find(name).ok());
+    let all: Vec<Interface> = [default.clone()].into_iter().chain(others).collect();
+    all.iter().filter_map(|interface| interface.named(interface.name == default.name, networks)).collect()
+}
+
+fn interfaces() -> BTreeSet<String> {
+    let all = nix::ifaddrs::getifaddrs().into_iter().flatten();
+    all.map(|entry| entry.interface_name).collect()
+}
+
+impl Interface {
+    /// Nothing when none of its addresses has a name.
+    fn named(&self, default: bool, networks: &BTreeMap<String, HostNetwork>) -> Option<NodeNetworkResource> {
+        let address = |ip: &IpAddr, alias: &str, reserved_ports: &str| NodeNetworkAddress {
             family: if ip.is_ipv4() { "ipv4" } else { "ipv6" }.to_string(),
-            alias: "default".to_string(),
+            alias: alias.to_string(),
             address: ip.to_string(),
+            reserved_ports: reserved_ports.to_string(),
             ..NodeNetworkAddress::default()
         };
-        NodeNetworkResource {
+        let mut addresses = Vec::new();
+        for ip in &self.addresses {
+            if default {
+                addresses.push(address(ip, "default", ""));
+            }
+            let own = networks.iter().filter(|(_, network)| self.is_in(*ip, network));
+            addresses.extend(own.map(|(name, network)| address(ip, name, &network.reserved_ports)));
+        }
+        (!addresses.is_empty()).then(|| NodeNetworkResource {
             mode: "host".to_string(),
             device: self.name.clone(),
             mac_address: self.mac.clone(),
             speed: self.mbits,
-            addresses: self.addresses.iter().map(address).collect::<List<_>>(),
-        }
+            addresses: addresses.into(),
+        })
+    }
+
+    fn is_in(&self, ip: IpAddr, network: &HostNetwork) -> bool {
+        let mut ranges = network.cidr.split(',').map(str::trim).filter(|range| !range.is_empty()).peekable();
+        let everywhere = ranges.peek().is_none();
+        let contains = |range: &str| range.parse::<IpNet>().is_ok_and(|range| range.contains(&ip));
+        (network.interface.is_empty() || network.interface == self.name)
+            && (everywhere || ranges.any(contains))
     }
 }
 
@@ -125,5 +165,28 @@ mod tests {
         let lo = find("lo").unwrap();
         assert_eq!(lo.resources()[0].cidr, "127.0.0.1/32");
         assert!(find("no-such-interface").is_err());
+    }
+
+    #[test]
+    fn addresses_have_the_names_that_the_operator_gives_them() {
+        let network = |cidr: &str, interface: &str, ports: &str| HostNetwork {
+            cidr: cidr.into(),
+            interface: interface.into(),
+            reserved_ports: ports.into(),
+        };
+        let networks = BTreeMap::from([
+            ("inner".to_string(), network("10.0.0.0/8, 127.0.0.0/8", "", "22")),
+            ("loop".to_string(), network("", "lo", "")),
+            ("outer".to_string(), network("192.0.2.0/24", "", "")),
+        ]);
+        let found = named(&find("lo").unwrap(), &networks);
+        let lo = found.iter().find(|network| network.device == "lo").unwrap();
+        let v4 = lo.addresses.iter().filter(|address| address.address == "127.0.0.1");
+        let v4: Vec<(&str, &str)> =
+            v4.map(|address| (address.alias.as_str(), address.reserved_ports.as_str())).collect();
+        assert_eq!(v4, [("default", ""), ("inner", "22"), ("loop", "")]);
+        assert!(
+            named(&find("lo").unwrap(), &BTreeMap::new())[0].addresses.iter().all(|a| a.alias == "default")
+        );
     }
 }

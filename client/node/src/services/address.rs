@@ -3,6 +3,7 @@
 use model::document::Allocation;
 
 use crate::driver::DriverNetwork;
+use crate::network::Status;
 use crate::task::environment::group_ports;
 
 /// The addresses and ports of one allocation, as one of its tasks, or the group, has them.
@@ -15,6 +16,8 @@ pub(super) struct Addresses<'a> {
     pub driver: Option<&'a DriverNetwork>,
     /// The node's own address.
     pub node_ip: &'a str,
+    /// Where the group is reached inside its own network, if it has one.
+    pub network: Option<&'a Status>,
 }
 
 /// An address and a port. The address may be empty, the port 0: what the job does not say is not made up.
@@ -39,10 +42,19 @@ impl Addresses<'_> {
                              \"host\""
                     .to_string()),
             },
-            "alloc" | "alloc_ipv6" => Err(format!(
-                "address_mode {mode:?}: the allocation has the network of the host; use \"host\""
-            )),
-            _ => Err(format!("address_mode {mode:?}: expected auto, host or driver")),
+            "alloc" | "alloc_ipv6" => {
+                let ip = self.network.map_or("", |network| match mode {
+                    "alloc" => &network.address,
+                    _ => &network.address_v6,
+                });
+                match ip {
+                    "" => Err(format!(
+                        "address_mode {mode:?}: the allocation has no such address; use \"host\""
+                    )),
+                    ip => self.inside(ip, label),
+                }
+            }
+            _ => Err(format!("address_mode {mode:?}: expected auto, host, driver, alloc or alloc_ipv6")),
         }
     }
 
@@ -60,12 +72,17 @@ impl Addresses<'_> {
     }
 
     fn at_driver(&self, network: &DriverNetwork, label: &str) -> Result<Place, String> {
-        let ip = network.ip.clone();
+        match network.port_map.get(label) {
+            Some(port) => Ok((network.ip.clone(), *port)),
+            None => self.inside(&network.ip, label),
+        }
+    }
+
+    /// The port as it is behind that address.
+    fn inside(&self, ip: &str, label: &str) -> Result<Place, String> {
+        let ip = ip.to_string();
         if label.is_empty() {
             return Ok((ip, 0));
-        }
-        if let Some(port) = network.port_map.get(label) {
-            return Ok((ip, *port));
         }
         if let Some(port) = group_ports(self.alloc).into_iter().find(|port| port.label == label) {
             return Ok((ip, if port.to > 0 { port.to } else { port.value }));
@@ -112,11 +129,25 @@ mod tests {
     }
 
     fn find(driver: Option<&DriverNetwork>, mode: &str, given: &str, label: &str) -> Result<Place, String> {
-        Addresses { alloc: &alloc(), task: "t", driver, node_ip: "10.9.9.9" }.find(mode, given, label)
+        let network = None;
+        Addresses { alloc: &alloc(), task: "t", driver, node_ip: "10.9.9.9", network }
+            .find(mode, given, label)
     }
 
     fn place(address: &str, port: i64) -> Result<Place, String> {
         Ok((address.to_string(), port))
+    }
+
+    #[test]
+    fn a_group_with_a_network_of_its_own_is_reached_inside() {
+        let network = Status { address: "172.26.64.2".into(), ..Status::default() };
+        let alloc = alloc();
+        let all = Addresses { alloc: &alloc, task: "", driver: None, node_ip: "", network: Some(&network) };
+        assert_eq!(all.find("alloc", "", "http"), place("172.26.64.2", 80));
+        assert_eq!(all.find("alloc", "", "9000"), place("172.26.64.2", 9000));
+        assert_eq!(all.find("alloc", "", ""), place("172.26.64.2", 0));
+        let error = all.find("alloc_ipv6", "", "http").unwrap_err();
+        assert!(error.starts_with("address_mode \"alloc_ipv6\": the allocation has no such address"));
     }
 
     #[test]

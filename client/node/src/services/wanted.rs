@@ -6,6 +6,7 @@ use wire::messages::ServiceRegistration;
 use super::address::Addresses;
 use super::check::Check;
 use crate::driver::DriverNetwork;
+use crate::network::Status;
 use crate::task::environment::Environment;
 
 /// Longest name of a service, in bytes.
@@ -29,20 +30,21 @@ pub struct Wanted {
     pub(super) checks: Vec<Check>,
 }
 
-/// The services of the group itself.
+/// The services of the group itself, which is reached `inside` its own network if it has one.
 ///
 /// # Errors
 /// What of them this node cannot do.
 pub fn of_group(
     alloc: &Allocation,
     group: &TaskGroup,
+    inside: Option<&Status>,
     env: &Environment,
 ) -> Result<Vec<Wanted>, Unsupported> {
     let workload = format!("group-{}", alloc.task_group);
-    all(alloc, &group.services, ("", &workload), None, env)
+    all(alloc, &group.services, ("", &workload), (None, inside), env)
 }
 
-/// The services of a task that runs, in the network that its driver gave it.
+/// The services of a task that runs, in the network that its driver gave it and in that of its group.
 ///
 /// # Errors
 /// As [`of_group`].
@@ -50,25 +52,25 @@ pub fn of_task(
     alloc: &Allocation,
     task: &str,
     services: &[Service],
-    network: Option<&DriverNetwork>,
+    networks: (Option<&DriverNetwork>, Option<&Status>),
     env: &Environment,
 ) -> Result<Vec<Wanted>, Unsupported> {
-    all(alloc, services, (task, task), network, env)
+    all(alloc, services, (task, task), networks, env)
 }
 
-/// What can be refused before there are addresses.
+/// What can be refused before there are addresses, for a group with a network of its own or without.
 ///
 /// # Errors
 /// What of a service this node cannot do.
-pub fn refused(services: &[Service]) -> Result<(), Unsupported> {
+pub fn refused(services: &[Service], own_network: bool) -> Result<(), Unsupported> {
     services.iter().try_for_each(|service| {
-        let own = check_service(service);
+        let own = check_service(service, own_network);
         let refused = own.and_then(|()| service.checks.iter().try_for_each(super::check::refused));
         refused.map_err(|why| Unsupported { service: service.name.clone(), why })
     })
 }
 
-fn check_service(service: &Service) -> Result<(), String> {
+fn check_service(service: &Service, own_network: bool) -> Result<(), String> {
     match service.provider.as_str() {
         "nomad" => {}
         "" | "consul" => {
@@ -81,9 +83,11 @@ fn check_service(service: &Service) -> Result<(), String> {
     }
     match service.address_mode.as_str() {
         "" | "auto" | "host" | "driver" => Ok(()),
-        mode => {
+        "alloc" | "alloc_ipv6" if own_network => Ok(()),
+        mode @ ("alloc" | "alloc_ipv6") => {
             Err(format!("address_mode {mode:?}: the allocation has the network of the host; use \"host\""))
         }
+        mode => Err(format!("address_mode {mode:?}: expected auto, host, driver, alloc or alloc_ipv6")),
     }
 }
 
@@ -91,12 +95,12 @@ fn all(
     alloc: &Allocation,
     services: &[Service],
     (task, workload): (&str, &str),
-    driver: Option<&DriverNetwork>,
+    (driver, network): (Option<&DriverNetwork>, Option<&Status>),
     env: &Environment,
 ) -> Result<Vec<Wanted>, Unsupported> {
-    refused(services)?;
+    refused(services, network.is_some())?;
     let node_ip = Some(env.replace(NODE_IP)).filter(|ip| ip != NODE_IP).unwrap_or_default();
-    let addresses = Addresses { alloc, task, driver, node_ip: &node_ip };
+    let addresses = Addresses { alloc, task, driver, node_ip: &node_ip, network };
     let make = |service: &Service| {
         let made = wanted(service, workload, &addresses, env);
         made.map_err(|why| Unsupported { service: service.name.clone(), why })
@@ -176,7 +180,7 @@ mod tests {
         ] {
             env.variables.insert(name.to_string(), value.to_string());
         }
-        let made = of_task(&alloc(canary), "t", &[service], None, &env);
+        let made = of_task(&alloc(canary), "t", &[service], (None, None), &env);
         made.map(|mut made| made.remove(0)).map_err(|error| error.to_string())
     }
 
@@ -200,7 +204,7 @@ mod tests {
         assert_eq!(plain.id, format!("_nomad-task-{ALLOC_ID}-t-web-"), "there is no port");
         let group: TaskGroup =
             serde_json::from_value(json!({"Services": [{"Name": "web", "Provider": "nomad"}]})).unwrap();
-        let of_group = of_group(&alloc(false), &group, &Environment::default()).unwrap();
+        let of_group = of_group(&alloc(false), &group, None, &Environment::default()).unwrap();
         assert_eq!(of_group[0].registration.id, format!("_nomad-task-{ALLOC_ID}-group-g-web-"));
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::driver::FsIsolation;
 use crate::layout::{AllocDir, TaskDir};
+use crate::network::Status;
 
 /// What the environment is made of.
 #[derive(Debug)]
@@ -258,6 +259,25 @@ fn ports(variables: &mut BTreeMap<String, String>, sources: &Sources<'_>) {
             }
         }
     }
+}
+
+/// Where ports are inside, for groups with a network of their own.
+pub fn inside(alloc: &Allocation, status: &Status) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    if status.address.is_empty() {
+        return variables;
+    }
+    for port in &group_ports(alloc) {
+        let inside = if port.to > 0 { port.to } else { port.value };
+        for (prefix, value) in [
+            ("NOMAD_ALLOC_INTERFACE_", status.interface.clone()),
+            ("NOMAD_ALLOC_IP_", status.address.clone()),
+            ("NOMAD_ALLOC_ADDR_", join(&status.address, inside)),
+        ] {
+            variables.insert(format!("{prefix}{}", port.label), value);
+        }
+    }
+    variables
 }
 
 /// A port of a task's own network; those of siblings carry the sibling's name.

@@ -187,7 +187,7 @@ async fn what_is_not_supported_fails_with_a_reason() {
         3,
         "service",
         json!({
-            "Networks": [{"Mode": "bridge"}], "Tasks": [mock("t", json!({"run_for": "1h"}))]
+            "Networks": [{"Mode": "overlay"}], "Tasks": [mock("t", json!({"run_for": "1h"}))]
         }),
     ));
     let mut broken = alloc(4, "service", json!([]));

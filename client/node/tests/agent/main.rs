@@ -8,6 +8,7 @@ mod exec;
 mod full_disk;
 mod hooks;
 mod identity;
+mod networks;
 mod raw_exec;
 mod services;
 mod support;

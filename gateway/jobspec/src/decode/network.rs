@@ -34,6 +34,8 @@ pub(super) static NETWORK: Schema = Schema {
         text("cidr", "CIDR"),
         text("ip", "IP"),
         text("hostname", "Hostname"),
+        // Nomad has no such key.
+        text("isolation", "Isolation"),
         int("mbits", "MBits"),
     ],
     blocks: &[

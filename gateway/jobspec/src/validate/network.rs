@@ -53,6 +53,11 @@ fn shape(report: &mut Report, network: &NetworkResource) {
             format!("there is no network mode \"{mode}\"; known are host, bridge, none and cni/<name>"),
         );
     }
+    match (network.isolation.as_str(), mode) {
+        ("", _) | ("job", "bridge") => {}
+        ("job", _) => report.error("Isolation", "isolation \"job\" needs mode \"bridge\"".to_string()),
+        (other, _) => report.error("Isolation", format!("there is no isolation \"{other}\"; known is job")),
+    }
     if !network.hostname.is_empty() && !network.hostname.contains("${") && !is_host_name(&network.hostname) {
         report.error("Hostname", format!("\"{}\" is not a host name", network.hostname));
     }

@@ -50,6 +50,9 @@ pub struct NetworkResource {
     pub mbits: Option<i64>,
     #[serde(rename = "CNI", skip_serializing_if = "is_zero")]
     pub cni: Option<CNIConfig>,
+    /// `job`: only allocations of the same job reach each other on the bridge. Nomad has no such key.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub isolation: String,
 }
 
 /// `DNSConfig` of Nomad's API.

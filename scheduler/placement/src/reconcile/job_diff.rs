@@ -76,6 +76,7 @@ fn networks_differ(a: &[NetworkResource], b: &[NetworkResource]) -> bool {
             || a.hostname != b.hostname
             || a.dns != b.dns
             || a.cni != b.cni
+            || a.isolation != b.isolation
             || ports(a) != ports(b)
     };
     a.len() != b.len() || a.iter().zip(b).any(differ)
@@ -184,6 +185,7 @@ mod tests {
         assert!(destructive(|job| network(job).dynamic_ports[0].label = "three".into()));
         assert!(destructive(|job| network(job).dynamic_ports[0].to = 8080));
         assert!(destructive(|job| network(job).hostname = "a".into()));
+        assert!(destructive(|job| network(job).isolation = "job".into()));
         assert!(destructive(|job| network(job).mode = "bridge".into()));
         assert!(destructive(|job| task(job).driver = "docker".into()));
         assert!(destructive(|job| _ = task(job).env.insert("A".into(), "1".into())));

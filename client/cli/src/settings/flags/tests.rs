@@ -163,8 +163,8 @@ fn errors_show_their_position() {
         ("vault { enabled = 1 }", "a.hcl:1:19: vault.enabled is not supported yet"),
         ("consul { address = \"10.0.0.1:8500\" }", "a.hcl:1:20: \"address\": not supported yet"),
         (
-            "client { host_network \"x\" { cidr = \"::/0\" } }",
-            "a.hcl:1:10: \"host_network\": not supported yet",
+            "client { host_network \"x\" { cidr = \"nowhere\" } }",
+            "host_network \"x\": cidr: expected networks like 10.0.0.0/8, not \"nowhere\"",
         ),
         ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported yet"),
         ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
@@ -180,8 +180,8 @@ fn errors_show_their_position() {
         ("limits { https_handshake_timeout = \"x\" }", "\"https_handshake_timeout\": expected a duration"),
         ("plugin \"podman\" {}", "the driver \"podman\" is not part of this build yet"),
         (
-            "plugin \"docker\" {\n  config {\n    infra_image = \"x\"\n  }\n}",
-            "a.hcl:3:19: \"infra_image\": not supported yet",
+            "plugin \"docker\" {\n  config {\n    nvidia_runtime = \"x\"\n  }\n}",
+            "a.hcl:3:22: \"nvidia_runtime\": not supported yet",
         ),
         ("plugin \"docker\" { config { misspelt = 1 } }", "unexpected key \"misspelt\""),
         ("http_api_response_headers { \"a b\" = \"c\" }", "\"a b\" is not a header of HTTP"),
@@ -591,3 +591,5 @@ audit {
         assert!(refused.contains(problem), "{text}: {refused}");
     }
 }
+
+mod networks;

@@ -33,7 +33,8 @@ impl GroupServices {
         let newest = alloc.alloc();
         let Some((job, group)) = newest.job.as_ref().zip(group_of(&newest)) else { return Ok(()) };
         let env = environment::of_group(&alloc.context, &alloc.dir, &newest, job, group);
-        let wanted = services::of_group(&newest, group, &env);
+        let inside = alloc.context.networks.find(&alloc.id).map(|network| network.status);
+        let wanted = services::of_group(&newest, group, inside.as_ref(), &env);
         let wanted = wanted.map_err(|error| HookError::fatal(self.name(), error))?;
         let of = Workload { alloc_id: &alloc.id, namespace: &newest.namespace, task: "" };
         alloc.context.services.set(of, &owner(alloc), &mut held.checks, wanted, start_over);

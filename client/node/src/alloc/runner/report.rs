@@ -54,11 +54,23 @@ impl AllocRunner {
             client_status: client_status.to_string(),
             client_description: description.to_string(),
             deployment_status: self.alloc.deployment_status(),
-            network_status: Some(AllocNetworkStatus {
-                dns: group_of(&alloc).and_then(|group| group.networks.first()?.dns.clone()),
-                ..AllocNetworkStatus::default()
-            }),
+            network_status: Some(self.network_status(&alloc)),
             ..Allocation::default()
+        }
+    }
+
+    /// After its end the network is gone, and the servers keep what it was.
+    fn network_status(&self, alloc: &Allocation) -> AllocNetworkStatus {
+        let before = self.reported.as_ref().and_then(|update| update.network_status.clone());
+        let wanted = || group_of(alloc).and_then(|group| group.networks.first()?.dns.clone());
+        match self.alloc.context.networks.find(&self.alloc.id).map(|network| network.status) {
+            Some(status) => AllocNetworkStatus {
+                interface_name: status.interface,
+                address: status.address,
+                address_i_pv6: status.address_v6,
+                dns: status.dns.or_else(wanted),
+            },
+            None => AllocNetworkStatus { dns: wanted(), ..before.unwrap_or_default() },
         }
     }
 

@@ -34,16 +34,17 @@ pub fn name(config: &TaskConfig) -> String {
 /// Names the key whose value is not possible or not allowed.
 pub fn body(settings: &Settings, config: &TaskConfig, image: &str) -> Result<ContainerCreateBody, String> {
     let keys = &config.config;
+    let shared = shared_network(config)?;
     let mut host = HostConfig {
-        network_mode: Some(keys.text("network_mode").unwrap_or("default").to_string()),
+        network_mode: Some(network_mode(config, shared)),
         log_config: Some(log_config(settings, keys)?),
         devices: Some(devices(keys)),
         readonly_rootfs: Some(keys.boolean("readonly_rootfs")),
         init: Some(keys.boolean("init")),
-        dns: some_texts(keys, "dns_servers"),
-        dns_search: some_texts(keys, "dns_search_domains"),
-        dns_options: some_texts(keys, "dns_options"),
-        extra_hosts: some_texts(keys, "extra_hosts"),
+        dns: some_texts(keys, "dns_servers").filter(|_| !shared),
+        dns_search: some_texts(keys, "dns_search_domains").filter(|_| !shared),
+        dns_options: some_texts(keys, "dns_options").filter(|_| !shared),
+        extra_hosts: some_texts(keys, "extra_hosts").filter(|_| !shared),
         group_add: some_texts(keys, "group_add"),
         security_opt: some_texts(keys, "security_opt"),
         sysctls: some_map(keys, "sysctl"),
@@ -54,7 +55,9 @@ pub fn body(settings: &Settings, config: &TaskConfig, image: &str) -> Result<Con
     limits(settings, config, &mut host)?;
     isolation(settings, keys, &mut host)?;
     mounts::add(settings, config, &mut host)?;
-    let (exposed, bindings) = ports(config)?;
+    name_files(config, shared, &mut host);
+    // Those of a group are mapped to its namespace.
+    let (exposed, bindings) = if shared { Default::default() } else { ports(config)? };
     host.port_bindings = Some(bindings);
     let disabled = keys.block("healthchecks").is_some_and(|block| block.boolean("disable"));
     let none = || HealthConfig { test: Some(vec!["NONE".to_string()]), ..HealthConfig::default() };
@@ -75,6 +78,52 @@ pub fn body(settings: &Settings, config: &TaskConfig, image: &str) -> Result<Con
         host_config: Some(host),
         ..ContainerCreateBody::default()
     })
+}
+
+/// True when the container is in the network of its group, which another container has.
+///
+/// # Errors
+/// Names the key that does not go with it.
+pub fn shared_network(config: &TaskConfig) -> Result<bool, String> {
+    let keys = &config.config;
+    if config.network_namespace.is_none() {
+        return Ok(false);
+    }
+    match keys.text("network_mode") {
+        None => {}
+        // Such a task leaves the group's network.
+        Some("host") => return Ok(false),
+        Some(mode) => {
+            let why = "the group has a network of its own; leave it out, or use \"host\"";
+            return Err(format!("network_mode \"{mode}\": {why}"));
+        }
+    }
+    match keys.text("hostname") {
+        None => Ok(true),
+        Some(_) => {
+            Err("hostname: the group has a network of its own; set it in its network block".to_string())
+        }
+    }
+}
+
+fn network_mode(config: &TaskConfig, shared: bool) -> String {
+    match shared {
+        true => format!("container:{}", super::pause::name(&config.alloc_id)),
+        false => config.config.text("network_mode").unwrap_or("default").to_string(),
+    }
+}
+
+/// A container in the network of another one has the files of that one, which know nothing of the task.
+fn name_files(config: &TaskConfig, shared: bool, host: &mut HostConfig) {
+    let own_dns = ["dns_servers", "dns_search_domains", "dns_options"];
+    let own_dns = !shared && own_dns.iter().any(|key| !config.config.texts(key).is_empty());
+    let hosts = config.hosts_file.as_ref().filter(|_| shared);
+    let resolv = config.resolv_conf.as_ref().filter(|_| !own_dns);
+    for (file, inside) in [(hosts, "/etc/hosts"), (resolv, "/etc/resolv.conf")] {
+        if let Some(file) = file {
+            host.binds.get_or_insert_default().push(format!("{}:{inside}", file.display()));
+        }
+    }
 }
 
 fn text(keys: &Values, key: &str) -> Option<String> {

@@ -17,12 +17,14 @@ mod images;
 mod keys;
 mod logs;
 mod mounts;
+mod pause;
 mod settings;
 mod shared;
 mod start;
 mod sweep;
 mod task;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bollard::models::ContainerInspectResponse;
@@ -39,8 +41,8 @@ use self::start::State;
 use self::task::{DockerTask, Parts};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
-    Capabilities, Driver, DriverError, DriverEvent, Fingerprint, FsIsolation, RunningTask, Schema,
-    StartError, Started, TaskConfig, TaskHandle, Values,
+    Capabilities, Driver, DriverError, DriverEvent, Fingerprint, FsIsolation, GroupNetworks, RunningTask,
+    Schema, StartError, Started, TaskConfig, TaskHandle, Values,
 };
 
 pub const BUILTIN: BuiltinDriver = BuiltinDriver {
@@ -94,6 +96,22 @@ impl Driver for DockerDriver {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Image }
+    }
+
+    fn group_networks(&self) -> GroupNetworks {
+        GroupNetworks::Makes
+    }
+
+    fn create_network<'a>(
+        &'a self,
+        alloc_id: &'a str,
+        hostname: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<PathBuf, DriverError>> {
+        Box::pin(async move { pause::create(self.shared()?, alloc_id, hostname).await })
+    }
+
+    fn destroy_network<'a>(&'a self, alloc_id: &'a str) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(async move { pause::destroy(self.shared()?, alloc_id).await })
     }
 
     fn task_schema(&self) -> Schema {

@@ -7,8 +7,6 @@ use std::time::Duration;
 use super::capabilities;
 use crate::driver::{Field, Schema, ValueType, Values};
 
-const NO_GROUP_NETWORK: &str = "this node has no networks of groups, for which it would be needed";
-
 pub const PLUGIN: Schema = Schema(&[&[
     Field::optional("endpoint", ValueType::Text),
     Field::optional("auth", ValueType::Block(AUTH)),
@@ -26,8 +24,8 @@ pub const PLUGIN: Schema = Schema(&[&[
     Field::optional("allow_caps", ValueType::TextList),
     Field::optional("nvidia_runtime", ValueType::Unsupported("this node has no device plugins")),
     Field::optional("allow_runtimes", ValueType::TextList),
-    Field::optional("infra_image", ValueType::Unsupported(NO_GROUP_NETWORK)),
-    Field::optional("infra_image_pull_timeout", ValueType::Unsupported(NO_GROUP_NETWORK)),
+    Field::optional("infra_image", ValueType::Text),
+    Field::optional("infra_image_pull_timeout", ValueType::Duration),
     Field::optional("image_pull_timeout", ValueType::Duration),
     Field::optional("pull_activity_timeout", ValueType::Duration),
     Field::optional("container_exists_attempts", ValueType::Number),
@@ -94,6 +92,9 @@ pub struct Settings {
     pub allow_privileged: bool,
     pub allow_caps: capabilities::Allowed,
     pub allow_runtimes: Vec<String>,
+    /// Of the container that has the network of a group.
+    pub infra_image: String,
+    pub infra_image_pull_timeout: Duration,
     pub image_pull_timeout: Duration,
     pub pull_activity_timeout: Duration,
     pub container_exists_attempts: u32,
@@ -169,6 +170,11 @@ impl Settings {
             allow_privileged: config.boolean("allow_privileged"),
             allow_caps: capabilities::Allowed::read(config.texts("allow_caps")),
             allow_runtimes: if runtimes.is_empty() { default_runtimes() } else { runtimes },
+            infra_image: config
+                .text("infra_image")
+                .filter(|image| !image.is_empty())
+                .map_or_else(pause_image, str::to_string),
+            infra_image_pull_timeout: span(config, "infra_image_pull_timeout", 5 * MINUTE, Duration::ZERO)?,
             image_pull_timeout: span(config, "image_pull_timeout", 5 * MINUTE, Duration::ZERO)?,
             pull_activity_timeout: span(config, "pull_activity_timeout", 2 * MINUTE, MINUTE)?,
             container_exists_attempts: u32::try_from(attempts)
@@ -187,6 +193,16 @@ impl Settings {
         }
         Ok(settings)
     }
+}
+
+/// Nomad's.
+fn pause_image() -> String {
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("registry.k8s.io/pause-{arch}:3.3")
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -294,7 +310,6 @@ mod tests {
                 "creation_grace must be at least",
             ),
             (json!({"tls": {"ca": "x"}}), "config key \"tls\" is not supported: engines are reached by"),
-            (json!({"infra_image": "x"}), "config key \"infra_image\" is not supported: this node has no"),
             (
                 json!({"logging": {"type": "a", "driver": "b"}}),
                 "logging has the type \"a\" and the driver \"b\"",

@@ -30,6 +30,8 @@ pub struct Shared {
     events: mpsc::Sender<DriverEvent>,
     /// Names and ids of containers that this agent has to do with.
     tracked: Arc<Mutex<HashMap<String, usize>>>,
+    /// Those that have networks of groups, by name.
+    networks: Mutex<HashMap<String, Tracked>>,
 }
 
 /// Containers that are not to be taken for forgotten ones, as long as this is held.
@@ -58,6 +60,7 @@ impl Shared {
             sweeping: AtomicBool::new(false),
             events,
             tracked: Arc::default(),
+            networks: Mutex::default(),
         })
     }
 
@@ -76,6 +79,16 @@ impl Shared {
         let mut tracked = Tracked { keys: Vec::new(), all: Arc::clone(&self.tracked) };
         tracked.add(key);
         tracked
+    }
+
+    /// The container of a network is wanted until [`Shared::release_network`].
+    pub fn hold_network(&self, name: &str) {
+        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        networks.entry(name.to_string()).or_insert_with(|| self.track(name));
+    }
+
+    pub fn release_network(&self, name: &str) {
+        self.networks.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     pub fn is_tracked(&self, key: &str) -> bool {

@@ -16,7 +16,9 @@ use super::shared::Shared;
 use super::task::{DockerTask, Parts};
 use super::{auth, logs};
 use crate::driver::{DriverEvent, DriverNetwork, Logs, StartError, Started, TaskConfig};
+use crate::network::hosts;
 use executor::spec::LogSpec;
+use model::document::DNSConfig;
 
 /// How often a request is made that the engine has not decided, and the pause before the second time; each further one
 /// is twice as long.
@@ -52,6 +54,7 @@ pub async fn start(shared: &Arc<Shared>, config: TaskConfig) -> Result<Started, 
     let client = shared.engine.client().await.map_err(|error| StartError::transient(engine::text(&error)))?;
     // What is wrong is said before anything is downloaded.
     container::body(&shared.settings, &config, "").map_err(StartError::Invalid)?;
+    name_files(&config).map_err(StartError::fatal)?;
     let image = image(shared, &client, &config).await?;
     let body = container::body(&shared.settings, &config, &image.id).map_err(StartError::Invalid)?;
     let name = container::name(&config);
@@ -79,6 +82,31 @@ pub async fn start(shared: &Arc<Shared>, config: TaskConfig) -> Result<Started, 
     let parts = Parts { shared: Arc::clone(shared), id, image: Some(image), tracked, logs };
     let state = serde_json::to_value(&state).map_err(StartError::fatal)?;
     Ok(Started { task: Arc::new(DockerTask::attach(parts)), state, network })
+}
+
+/// What the task says of names goes into the files that it gets in the network of its group.
+fn name_files(config: &TaskConfig) -> Result<(), String> {
+    let keys = &config.config;
+    if !container::shared_network(config)? {
+        return Ok(());
+    }
+    let write = |path: &std::path::Path, text: &str| hosts::write(path, text).map_err(|e| e.to_string());
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    if let Some(path) = config.hosts_file.as_ref().filter(|_| !keys.texts("extra_hosts").is_empty()) {
+        write(path, &(read(path)? + &hosts::extra(keys.texts("extra_hosts"))?))?;
+    }
+    let texts = |key: &str| keys.texts(key).to_vec().into();
+    let wanted = DNSConfig {
+        servers: texts("dns_servers"),
+        searches: texts("dns_search_domains"),
+        options: texts("dns_options"),
+    };
+    match &config.resolv_conf {
+        Some(path) if wanted != DNSConfig::default() => {
+            write(path, &hosts::resolv_conf(Some(&wanted), &read(path)?))
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn image(shared: &Arc<Shared>, client: &Docker, config: &TaskConfig) -> Result<ImageUse, StartError> {
@@ -122,7 +150,7 @@ async fn image(shared: &Arc<Shared>, client: &Docker, config: &TaskConfig) -> Re
 
 /// Makes the container; returns its id. One of the same name is of an earlier start whose handle was never stored, or
 /// that could not be removed: it goes.
-async fn create(
+pub(super) async fn create(
     client: &Docker,
     name: &str,
     node_id: &str,
@@ -170,7 +198,7 @@ async fn make_room(client: &Docker, name: &str, node_id: &str) -> Result<(), Sta
     Ok(())
 }
 
-async fn remove(client: &Docker, container: &str) {
+pub(super) async fn remove(client: &Docker, container: &str) {
     let options = RemoveContainerOptions { force: true, v: true, ..RemoveContainerOptions::default() };
     if let Err(error) = client.remove_container(container, Some(options)).await
         && !engine::is_missing(&error)

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::container::NODE_LABEL;
 use super::engine;
+use super::pause;
 use super::shared::Shared;
 use super::start::State;
 use crate::clock;
@@ -31,7 +32,12 @@ pub async fn end_unknown(shared: &Shared, handle_key: &str, known: &[TaskHandle]
         .map(|state| state.container_id)
         .collect();
     let sweep = async {
-        for container in own(shared).await? {
+        let mut own = own(shared).await?;
+        // Those that have networks of groups are removed with these.
+        own.retain(|container| {
+            container.labels.as_ref().is_none_or(|labels| !labels.contains_key(pause::LABEL))
+        });
+        for container in own {
             let Some(id) = container.id.filter(|id| !known.contains(id)) else { continue };
             tracing::warn!(container = id, "ending a container that no handle names");
             remove(shared, &id).await?;

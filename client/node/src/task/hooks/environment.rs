@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::driver::FsIsolation;
 use crate::hook::{HookError, HookFuture, HookState, ready};
 use crate::layout::AllocDir;
-use crate::task::environment::{Environment, Sources};
+use crate::task::environment::{self, Environment, Sources};
 use crate::task::parts::TaskParts;
 
 #[derive(Debug)]
@@ -47,7 +47,8 @@ pub(crate) fn of_task(
     TaskParts { job, group, task }: TaskParts<'_>,
 ) -> Environment {
     let isolation = context.drivers.capabilities(&task.driver).map(|can| can.fs_isolation);
-    Environment::build(&Sources {
+    let inside = context.networks.find(&alloc.id).map(|network| environment::inside(alloc, &network.status));
+    let mut environment = Environment::build(&Sources {
         alloc,
         job,
         group,
@@ -58,7 +59,9 @@ pub(crate) fn of_task(
         task_dir: &alloc_dir.task(&task.name),
         isolation: isolation.unwrap_or(FsIsolation::None),
         inherited: &context.inherited,
-    })
+    });
+    environment.variables.extend(inside.unwrap_or_default());
+    environment
 }
 
 /// What texts of the group itself may name: what is the same for all of its tasks.

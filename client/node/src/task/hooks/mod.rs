@@ -7,6 +7,7 @@ mod dispatch_payload;
 pub(crate) mod environment;
 mod identities;
 mod logs;
+mod network;
 mod services;
 mod shutdown_delay;
 mod task_dir;
@@ -14,7 +15,10 @@ mod templates;
 mod validate;
 mod volumes;
 
+pub(crate) use self::network::short as short_hostname;
+
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use executor::Exit;
@@ -40,6 +44,7 @@ fn all() -> Vec<Box<dyn TaskHook>> {
         Box::new(logs::LogsHook),
         Box::new(dispatch_payload::DispatchPayload),
         Box::new(volumes::Volumes),
+        Box::new(network::NetworkFiles),
         Box::new(identities::Identities::default()),
         Box::new(templates::Templates::default()),
         Box::new(services::TaskServices::default()),
@@ -143,6 +148,10 @@ pub struct StartRequest {
     pub logs: Option<Logs>,
     /// What is mounted for the task besides its directories.
     pub mounts: Vec<TaskMount>,
+    /// The network of the group, if it has one of its own, and the files by which names are found in it.
+    pub network_namespace: Option<PathBuf>,
+    pub hosts_file: Option<PathBuf>,
+    pub resolv_conf: Option<PathBuf>,
 }
 
 impl StartRequest {
@@ -153,6 +162,9 @@ impl StartRequest {
             environment: Environment::default(),
             logs: None,
             mounts: Vec::new(),
+            network_namespace: None,
+            hosts_file: None,
+            resolv_conf: None,
         }
     }
 }

@@ -23,7 +23,9 @@ impl TaskServices {
         let Some(parts) = TaskParts::find(&alloc, &task.name) else { return Ok(()) };
         let network = task.tasks.task(&task.name).network;
         let env = environment::of_task(&task.context, &task.alloc_dir, &alloc, parts);
-        let wanted = services::of_task(&alloc, &task.name, &parts.task.services, network.as_ref(), &env);
+        let inside = task.context.networks.find(&alloc.id).map(|network| network.status);
+        let networks = (network.as_ref(), inside.as_ref());
+        let wanted = services::of_task(&alloc, &task.name, &parts.task.services, networks, &env);
         let wanted = wanted.map_err(|error| {
             // The task runs: it goes on without them, and says so.
             let error = HookError::fatal(self.name(), error);
@@ -68,8 +70,10 @@ impl TaskHook for TaskServices {
         _: &'a mut HookState,
     ) -> HookFuture<'a> {
         let name = self.name();
+        let own_network = task.context.networks.find(&start.alloc.id).is_some();
         ready(parts(&start.alloc, task, name).and_then(|parts| {
-            services::refused(&parts.task.services).map_err(|error| HookError::fatal(name, error))
+            services::refused(&parts.task.services, own_network)
+                .map_err(|error| HookError::fatal(name, error))
         }))
     }
 

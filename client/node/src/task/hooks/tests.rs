@@ -152,6 +152,7 @@ fn the_list_is_in_the_order_of_nomad() {
             "logmon",
             "dispatch_payload",
             "volumes",
+            "network",
             "identities",
             "template",
             "task_services",

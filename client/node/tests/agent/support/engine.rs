@@ -17,6 +17,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The image that every engine of the tests has.
 pub const IMAGE: &str = "busybox-test:1";
 
+/// One that does nothing until it is ended, for networks of groups.
+pub const PAUSE: &str = "pause-test:1";
+
 const PREFIX: &str = "sojourn-engine-";
 
 /// An engine that runs, until it is dropped.
@@ -230,16 +233,23 @@ impl TestEngine {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).unwrap();
         }
         self.import(&root, IMAGE);
+        self.import_as(&root, PAUSE, Some("CMD [\"/bin/sleep\", \"1000000\"]"));
     }
 
     /// Makes an image of one layer: what is in a directory.
     pub fn import(&self, root: &Path, image: &str) {
+        self.import_as(root, image, None);
+    }
+
+    /// The same, with a line of a Dockerfile that changes it.
+    fn import_as(&self, root: &Path, image: &str, change: Option<&str>) {
         let tar = archive(root);
         let (repository, tag) = image.rsplit_once(':').unwrap();
         let options = CreateImageOptions {
             from_src: Some("-".to_string()),
             repo: Some(repository.to_string()),
             tag: Some(tag.to_string()),
+            changes: change.map(|change| vec![change.to_string()]).unwrap_or_default(),
             ..CreateImageOptions::default()
         };
         self.ask(async move |client| {

@@ -304,6 +304,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         reserved: Reserved::default(),
         capacity: Capacity { cpu_mhz: 4000, memory_mib: 1024, disk_mib: 1024 },
         network_interface: "lo".into(),
+        network: Default::default(),
         min_dynamic_port: 20000,
         max_dynamic_port: 32000,
         max_kill_timeout: Duration::from_secs(30),

@@ -46,6 +46,9 @@ fn task_in(base: &Path, config: Value) -> Result<TaskConfig, String> {
             propagation: "rslave",
             selinux_label: String::new(),
         }],
+        network_namespace: None,
+        hosts_file: None,
+        resolv_conf: None,
         names: TaskNames { job_id: "j".into(), node_id: "n".into(), ..TaskNames::default() },
     })
 }
@@ -256,5 +259,36 @@ fn a_link_that_leads_out_of_the_allocation_is_not_followed() {
     try_mount("../alloc/data").unwrap();
     for source in ["local/out/passwd", "local/out", "local/later"] {
         assert!(try_mount(source).unwrap_err().starts_with("volumes: "), "{source}");
+    }
+}
+
+#[test]
+fn in_the_network_of_its_group_a_container_joins_the_one_that_has_it() {
+    let joined = |config: Value| {
+        let mut task = task(config);
+        task.network_namespace = Some("/run/netns/x".into());
+        task.hosts_file = Some("/data/hosts".into());
+        task.resolv_conf = Some("/data/resolv.conf".into());
+        body(&settings(json!({})), &task, "id")
+    };
+    let made = joined(json!({"ports": ["http"], "dns_servers": ["1.1.1.1"], "extra_hosts": ["a:1.2.3.4"]}));
+    let made = made.unwrap();
+    let host = made.host_config.unwrap();
+    assert_eq!(host.network_mode, Some(format!("container:sojourn_init_{ID}")));
+    assert_eq!((host.dns, host.extra_hosts, made.hostname), (None, None, None));
+    assert!(host.port_bindings.is_none_or(|bindings| bindings.is_empty()));
+    let binds = host.binds.unwrap();
+    for bind in ["/data/hosts:/etc/hosts", "/data/resolv.conf:/etc/resolv.conf"] {
+        assert!(binds.iter().any(|own| own == bind), "{binds:?}");
+    }
+    let own = joined(json!({"network_mode": "host"})).unwrap().host_config.unwrap();
+    assert_eq!(own.network_mode.as_deref(), Some("host"));
+    assert!(!own.binds.unwrap().iter().any(|bind| bind.ends_with("/etc/hosts")));
+    for (config, named) in [
+        (json!({"network_mode": "none"}), "network_mode \"none\": the group has a network of its own"),
+        (json!({"hostname": "x"}), "hostname: the group has a network of its own"),
+    ] {
+        let error = joined(config).unwrap_err();
+        assert!(error.starts_with(named), "{error}");
     }
 }

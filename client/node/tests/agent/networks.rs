@@ -1,0 +1,401 @@
+//! Groups with networks of their own, in a network namespace of the test's own.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use bollard::models::ContainerSummaryStateEnum;
+use model::document::Allocation;
+use node::NodeSettings;
+use serde_json::{Value, json};
+
+use crate::docker::{container, with_plugin};
+use crate::support::*;
+
+/// Set in the process that has the namespaces of its own.
+const INSIDE: &str = "NODE_TEST_NETWORK";
+
+/// Runs the test in a process with a network and mounts of its own. Returns true in that process.
+fn alone(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED {test}: networks of groups need root");
+        return false;
+    }
+    install(
+        &["iproute2", "nftables", "busybox-static"],
+        &["/usr/sbin/ip", "/usr/sbin/nft", "/usr/bin/busybox"],
+    );
+    let script = "mount -t tmpfs tmpfs /run && ip link set lo up && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "sh", "-c", script, "sh"]).arg(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", test, "--nocapture"]).env(INSIDE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() && complained.contains("unshare failed") {
+        eprintln!("SKIPPED {test}: the kernel gives no namespaces: {complained}");
+        return false;
+    }
+    eprint!("{complained}");
+    assert!(output.status.success(), "{said}\n{complained}");
+    false
+}
+
+/// Installs packages unless the programs that they bring are there: what looks at the kernel from outside, and plugins.
+fn install(packages: &[&str], programs: &[&str]) {
+    let lock = std::fs::File::create("/tmp/sojourn-install-network.lock").unwrap();
+    lock.lock().unwrap();
+    if programs.iter().all(|program| Path::new(program).exists()) {
+        return;
+    }
+    for arguments in [vec!["update"], [&["install", "-y"], packages].concat()] {
+        let mut apt = Command::new("apt-get");
+        apt.args(&arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        assert!(apt.status().is_ok_and(|status| status.success()), "apt-get {arguments:?}");
+    }
+}
+
+/// Without plugins, whatever this host has.
+fn without_plugins(mut settings: NodeSettings) -> NodeSettings {
+    settings.network.cni_path = Vec::new();
+    settings
+}
+
+/// An allocation with one port: `20000 + id` of the host leads to 8080.
+fn networked(id: u8, network: Value, tasks: Value) -> Allocation {
+    let mut network = network;
+    network["DynamicPorts"] = json!([{"Label": "web", "To": 8080}]);
+    let mut alloc = group_alloc(id, "service", json!({"Networks": [network], "Tasks": tasks}));
+    let ports = json!([{"Label": "web", "Value": 20000 + u32::from(id), "To": 8080, "HostIP": "127.0.0.1"}]);
+    let granted = json!({"Shared": {"Ports": ports}});
+    alloc.allocated_resources = Some(serde_json::from_value(granted).unwrap());
+    alloc
+}
+
+/// A container in the network of its group.
+fn joining_container(script: &str, more: Value) -> Value {
+    let mut task = container("c", script, more);
+    task["Config"].as_object_mut().unwrap().remove("network_mode");
+    task
+}
+
+/// A task that answers each caller with what it has to say.
+fn server(name: &str, says: &str) -> Value {
+    let script = format!("exec busybox nc -ll -p 8080 -e /bin/sh -c '{says}'");
+    shell(name, &script)
+}
+
+fn ask(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer).filter(|answer| !answer.is_empty())
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What the kernel has: interfaces, addresses, namespaces and their mounts, and rules.
+#[derive(Debug, PartialEq, Eq)]
+struct Inventory {
+    interfaces: usize,
+    addresses: usize,
+    namespaces: usize,
+    mounts: usize,
+    rules: usize,
+}
+
+fn inventory() -> Inventory {
+    let lines = |program: &str, arguments: &[&str]| output(program, arguments).lines().count();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    Inventory {
+        interfaces: lines("ip", &["-o", "link"]),
+        addresses: lines("ip", &["-o", "address"]),
+        namespaces: std::fs::read_dir("/run/netns").map_or(0, |found| found.count()),
+        // An engine has namespaces of its own, elsewhere.
+        mounts: mounts.lines().filter(|line| line.contains("/run/netns/")).count(),
+        rules: lines("nft", &["list", "ruleset"]),
+    }
+}
+
+/// Waits until the kernel has what it had.
+#[track_caller]
+fn await_inventory(before: &Inventory) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while inventory() != *before {
+        assert!(std::time::Instant::now() < deadline, "{:?} is left of {before:?}", inventory());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_are_in_the_network_of_their_group() {
+    if !alone("networks::processes_are_in_the_network_of_their_group") {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let before = inventory();
+    let says = "echo $NOMAD_ALLOC_IP_web $NOMAD_ALLOC_ADDR_web $NOMAD_PORT_web $NOMAD_HOST_PORT_web";
+    let other = shell("other", "busybox nc 127.0.0.1 8080; exec sleep 1000");
+    servers.assign(networked(1, json!({"Mode": "bridge"}), json!([server("web", says), other])));
+    servers.assign(networked(2, json!({"Mode": "none"}), json!([shell("t", "ip -o link; exec sleep 1000")])));
+    let agent = start(without_plugins(settings(base.path())), &servers).await;
+    let update = servers.await_status(&alloc_id(1), "running");
+    let status = update.network_status.unwrap();
+    assert_eq!((status.interface_name.as_str(), status.address.as_str()), ("eth0", "172.26.64.2"));
+    let answer = eventually("an answer", || ask(20001));
+    assert_eq!(answer, "172.26.64.2 172.26.64.2:8080 8080 20001\n");
+    servers.await_status(&alloc_id(2), "running");
+    let links =
+        eventually("output", || Some(log(base.path(), 2, "t.stdout.0")).filter(|log| !log.is_empty()));
+    assert!(links.lines().count() == 1 && links.contains("LOOPBACK,UP"), "{links}");
+
+    // Another agent finds it as it is.
+    agent.shutdown().await;
+    assert_eq!(ask(20001).as_deref(), Some(answer.as_str()));
+    let agent = start(without_plugins(settings(base.path())), &servers).await;
+    assert_eq!(ask(20001).as_deref(), Some(answer.as_str()));
+    let node = agent.local().context.node();
+    let modes: Vec<String> =
+        node.node_resources.as_ref().unwrap().networks.iter().map(|network| network.mode.clone()).collect();
+    assert!(modes.contains(&"bridge".to_string()), "{modes:?}");
+
+    servers.stop(&alloc_id(1));
+    servers.stop(&alloc_id(2));
+    let ended = servers.await_status(&alloc_id(1), "complete");
+    assert_eq!(ended.network_status.unwrap().address, "172.26.64.2", "the servers keep where it was");
+    servers.await_status(&alloc_id(2), "complete");
+    await_inventory(&before);
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_network_cannot_do_fails_the_group_by_name() {
+    if !alone("networks::what_a_network_cannot_do_fails_the_group_by_name") {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let tasks = || json!([shell("t", "exec sleep 1000")]);
+    servers.assign(networked(1, json!({"Mode": "cni/mesh"}), tasks()));
+    servers.assign(networked(2, json!({"Mode": "bridge", "Hostname": "web"}), tasks()));
+    servers.assign(networked(3, json!({"Mode": "none", "Isolation": "job"}), tasks()));
+    let before = inventory();
+    let agent = start(without_plugins(settings(base.path())), &servers).await;
+    for (id, why) in [
+        (1, "no network \"mesh\" is configured in cni_config_dir, /opt/cni/config"),
+        (2, "network hostname: none of the group's drivers can set a hostname"),
+        (3, "network isolation \"job\" is possible with mode \"bridge\" only"),
+    ] {
+        let update = servers.await_status(&alloc_id(id), "failed");
+        let events = &update.task_states["t"].events;
+        let setup = events.iter().find(|event| event.kind == "Setup Failure").unwrap();
+        assert!(setup.display_message.contains(why), "{setup:?}");
+    }
+    assert_eq!(inventory(), before);
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_and_processes_share_the_network_of_their_group() {
+    if !alone("networks::containers_and_processes_share_the_network_of_their_group") {
+        return;
+    }
+    let Some(engine) = engine::shared("containers_and_processes_share") else { return };
+    let before = inventory();
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let script = "cat /etc/hosts /etc/resolv.conf; hostname; exec sleep 1000";
+    let task = joining_container(script, json!({"extra_hosts": ["db:10.9.8.7"]}));
+    let network = json!({
+        "Mode": "bridge", "Hostname": "web-${NOMAD_ALLOC_INDEX}", "DNS": {"Servers": ["192.0.2.53"]}
+    });
+    let mut alloc = networked(240, network, json!([task, server("web", "hostname -i; echo hello")]));
+    alloc.name = "job.g[0]".into();
+    servers.assign(alloc);
+    let plugin = json!({"endpoint": engine.endpoint(), "infra_image": engine::PAUSE});
+    let settings = || without_plugins(with_plugin(base.path(), plugin.clone()));
+    let agent = start(settings(), &servers).await;
+    let update = servers.await_status(&alloc_id(240), "running");
+    let address = update.network_status.unwrap().address;
+    assert!(eventually("an answer", || ask(20240)).ends_with("hello\n"));
+    let said = eventually("output", || {
+        Some(log(base.path(), 240, "c.stdout.0")).filter(|log| log.contains("web-0\n"))
+    });
+    for line in [format!("{address} web-0"), "10.9.8.7 db".to_string(), "nameserver 192.0.2.53".to_string()] {
+        assert!(said.lines().any(|own| own == line), "{line}: {said}");
+    }
+    agent.shutdown().await;
+    let agent = start(settings(), &servers).await;
+    assert!(eventually("an answer", || ask(20240)).ends_with("hello\n"));
+    let state = servers.await_task(&alloc_id(240), "c", |state| state.state == "running");
+    assert_eq!(kinds(&state).iter().filter(|kind| **kind == "Started").count(), 1);
+    servers.stop(&alloc_id(240));
+    servers.await_status(&alloc_id(240), "complete");
+    eventually("no container", || engine.containers(&alloc_id(240)).is_empty().then_some(()));
+    await_inventory(&before);
+    agent.shutdown().await;
+}
+
+/// Where Debian has the plugins.
+const PLUGINS: &str = "/usr/lib/cni";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn installed_plugins_make_the_bridge_and_configured_networks() {
+    if rustix::process::geteuid().is_root() && std::env::var_os(INSIDE).is_none() {
+        install(&["containernetworking-plugins", "iptables"], &["/usr/lib/cni/bridge", "/usr/sbin/iptables"]);
+    }
+    if !alone("networks::installed_plugins_make_the_bridge_and_configured_networks") {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let config = json!({"cniVersion": "1.0.0", "name": "mesh", "plugins": [
+        {"type": "loopback"},
+        {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.77.0.0/24", "dataDir": "/run/mesh"}}
+    ]});
+    let networked_settings = || {
+        let mut settings = settings(base.path());
+        settings.network.cni_path = vec![PLUGINS.into()];
+        settings.network.cni_config_dir = base.path().join("cni");
+        settings
+    };
+    std::fs::create_dir(base.path().join("cni")).unwrap();
+    std::fs::write(base.path().join("cni/mesh.conflist"), config.to_string()).unwrap();
+    let says = "echo $NOMAD_ALLOC_ADDR_web";
+    servers.assign(networked(1, json!({"Mode": "bridge"}), json!([server("web", says)])));
+    servers.assign(networked(2, json!({"Mode": "cni/mesh"}), json!([server("web", says)])));
+    servers.assign(networked(3, json!({"Mode": "bridge", "Isolation": "job"}), json!([server("web", says)])));
+    let agent = start(networked_settings(), &servers).await;
+    let node = agent.local().context.node();
+    let version = &node.attributes["plugins.cni.version.bridge"];
+    assert!(!version.contains("builtin"), "{version}");
+    let refused = servers.await_status(&alloc_id(3), "failed");
+    let setup = refused.task_states["web"].events.iter().find(|event| event.kind == "Setup Failure").unwrap();
+    assert!(setup.display_message.contains("isolation \"job\" needs the built-in bridge"), "{setup:?}");
+    let status = servers.await_status(&alloc_id(1), "running").network_status.unwrap();
+    assert!(status.address.starts_with("172.26.64."), "{status:?}");
+    let expected = format!("{}:8080\n", status.address);
+    assert_eq!(eventually("an answer", || ask(20001)), expected);
+    let mesh = servers.await_status(&alloc_id(2), "running").network_status.unwrap();
+    assert!(mesh.interface_name == "eth0" && mesh.address.starts_with("10.77.0."), "{mesh:?}");
+    let inside = || TcpStream::connect((mesh.address.as_str(), 8080)).ok();
+    eventually("an answer inside", inside);
+    agent.shutdown().await;
+    let agent = start(networked_settings(), &servers).await;
+    assert_eq!(eventually("an answer", || ask(20001)), expected);
+    servers.stop(&alloc_id(1));
+    servers.stop(&alloc_id(2));
+    servers.await_status(&alloc_id(1), "complete");
+    servers.await_status(&alloc_id(2), "complete");
+    // The plugins leave their bridge.
+    eventually("nothing else is left", || {
+        let left = inventory();
+        (left.namespaces == 0 && left.interfaces == 2).then_some(())
+    });
+    agent.shutdown().await;
+}
+
+/// Names the directory and the number of the round of the agent that is killed.
+const VICTIM: &str = "NODE_TEST_NETWORK_VICTIM";
+
+/// How many kills there are, unless this says otherwise.
+const KILLS: &str = "SOJOURN_TEST_KILLS";
+const FEW: u32 = 12;
+
+/// Not a test of its own: the agent that [`nothing_is_left_after_kills_at_any_moment`] kills. It sets networks up and
+/// tears them down for as long as it lives.
+#[tokio::test(flavor = "multi_thread")]
+async fn victim() {
+    let Ok(victim) = std::env::var(VICTIM) else { return };
+    let [base, round, engine] = victim.split(' ').collect::<Vec<_>>()[..] else { panic!("{victim}") };
+    let first: u8 = (round.parse::<u32>().unwrap() % 20 * 10) as u8;
+    let servers = FakeServers::new();
+    let (mut settings, tasks) = (
+        settings(Path::new(base)),
+        match engine {
+            "" => json!([shell("t", "exec sleep 1000")]),
+            _ => json!([joining_container("exec sleep 1000", json!({}))]),
+        },
+    );
+    if !engine.is_empty() {
+        settings = with_plugin(Path::new(base), json!({"endpoint": engine, "infra_image": engine::PAUSE}));
+    }
+    let assign = |id: u8| {
+        let mode = ["bridge", "none", "bridge"][usize::from(id % 3)];
+        servers.assign(networked(id, json!({"Mode": mode}), tasks.clone()));
+    };
+    let _agent = start(without_plugins(settings), &servers).await;
+    for id in (first..first + 10).cycle() {
+        assign(id);
+        let other = first + (id - first + 5) % 10;
+        servers.change(|cluster| drop(cluster.assigned.remove(&alloc_id(other))));
+        tokio::time::sleep(Duration::from_millis(15)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_after_kills_at_any_moment() {
+    if !alone("networks::nothing_is_left_after_kills_at_any_moment") {
+        return;
+    }
+    let kills: u32 = std::env::var(KILLS).ok().and_then(|text| text.parse().ok()).unwrap_or(FEW);
+    let base = Base::new();
+    let before = inventory();
+    let most = kill_agents(base.path(), "", kills, 900);
+    assert!(most > before.interfaces, "the agents have made something");
+    let agent = start(without_plugins(settings(base.path())), &FakeServers::new()).await;
+    await_inventory(&before);
+    eprintln!("{kills} kills: {before:?} before and after, {most} interfaces at most");
+    agent.shutdown().await;
+}
+
+/// Starts agents one after the other and kills each within so many milliseconds; returns the most interfaces that were left.
+fn kill_agents(base: &Path, engine: &str, kills: u32, within_ms: u64) -> usize {
+    let mut most = 0;
+    for round in 0..kills {
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "networks::victim", "--nocapture"])
+            .env(VICTIM, format!("{} {round} {engine}", base.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut chance = [0; 2];
+        getrandom::fill(&mut chance).unwrap();
+        // The moment is what is tested, so it is one of chance.
+        std::thread::sleep(Duration::from_millis(u64::from(u16::from_ne_bytes(chance)) % within_ms));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        most = most.max(inventory().interfaces);
+    }
+    most
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_container_runs_after_kills_at_any_moment() {
+    if !alone("networks::no_container_runs_after_kills_at_any_moment") {
+        return;
+    }
+    let Some(engine) = engine::shared("no_container_runs") else { return };
+    let kills: u32 = std::env::var(KILLS).ok().and_then(|text| text.parse().ok()).unwrap_or(FEW) / 3;
+    let base = Base::new();
+    let before = inventory();
+    let most = kill_agents(base.path(), &engine.endpoint(), kills, 3000);
+    let made = engine.containers("").len();
+    let plugin = json!({"endpoint": engine.endpoint(), "infra_image": engine::PAUSE});
+    let agent = start(without_plugins(with_plugin(base.path(), plugin)), &FakeServers::new()).await;
+    await_inventory(&before);
+    // What the engine was still making when an agent died never runs, and is removed by the sweep minutes later.
+    let running = || {
+        let all = engine.containers("").into_iter();
+        all.filter(|found| found.state == Some(ContainerSummaryStateEnum::RUNNING)).count()
+    };
+    eventually("no container runs", || (running() == 0).then_some(()));
+    eprintln!("{kills} kills: {before:?} before and after, {most} interfaces and {made} containers before");
+    agent.shutdown().await;
+}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ const REQUEST_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// The task as all threads of the executor see it.
 #[derive(Debug)]
 pub struct TaskControl {
+    /// Of the executor.
+    pub directory: PathBuf,
     pid: i32,
     inner: Mutex<ControlState>,
     changed: Condvar,
@@ -53,8 +56,13 @@ impl ControlState {
 }
 
 impl TaskControl {
-    pub fn new(pid: i32) -> TaskControl {
-        TaskControl { pid, inner: Mutex::default(), changed: Condvar::new() }
+    pub fn new(directory: &Path, pid: i32) -> TaskControl {
+        TaskControl {
+            directory: directory.to_path_buf(),
+            pid,
+            inner: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, ControlState> {

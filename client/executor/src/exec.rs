@@ -6,9 +6,7 @@
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -17,6 +15,7 @@ use std::time::Duration;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use crate::control::TaskControl;
+use crate::isolation::find;
 use crate::launch::{self, Launch};
 use crate::process;
 use crate::spec::{ExecSpec, ExecutorResponse, ExecutorSpec, SUBCOMMAND};
@@ -45,7 +44,7 @@ fn start(
     spec: &ExecutorSpec,
     task: &TaskControl,
 ) -> io::Result<i32> {
-    let launch = launch_of(wanted, spec)?;
+    let launch = launch_of(wanted, spec, task)?;
     // Checked again at the start; here most callers get the error before they have sent their streams.
     task.takes_exec()?;
     answer(connection, &ExecutorResponse::Ready)?;
@@ -55,34 +54,22 @@ fn start(
     // What runs now is what the executor runs, also after its file was replaced by a newer release's.
     let mut command = Command::new("/proc/self/exe");
     command.arg(SUBCOMMAND).arg(launch::WORD).arg(serde_json::to_string(&launch)?);
-    command.env_clear().envs(&spec.env).current_dir(&spec.work_dir);
+    command.env_clear().current_dir("/");
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     task.start_exec(|| Ok(command.spawn()?.id() as i32))
 }
 
-fn launch_of(wanted: &ExecSpec, spec: &ExecutorSpec) -> io::Result<Launch> {
+fn launch_of(wanted: &ExecSpec, spec: &ExecutorSpec, task: &TaskControl) -> io::Result<Launch> {
+    let mut command = wanted.command.clone();
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "command is not present");
-    let (name, args) = wanted.command.split_first().ok_or_else(missing)?;
-    Ok(Launch {
-        program: find(name, &spec.work_dir, spec.env.get("PATH").map_or("", String::as_str))?,
-        args: args.to_vec(),
-        user: spec.user,
-        cgroup: spec.cgroup.as_ref().map(|group| group.path.clone()),
-        tty: wanted.tty,
-    })
-}
-
-/// The program of this name: a path as it is, anything else from PATH.
-fn find(name: &str, work_dir: &Path, path: &str) -> io::Result<PathBuf> {
-    let runnable = |path: &PathBuf| {
-        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    let found = match name.contains('/') {
-        true => Some(work_dir.join(name)).filter(runnable),
-        false => std::env::split_paths(path).map(|directory| directory.join(name)).find(runnable),
-    };
-    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("binary \"{name}\" could not be found"));
-    found.filter(|_| !name.is_empty()).ok_or_else(missing)
+    let name = command.first_mut().ok_or_else(missing)?;
+    // What an isolated task calls so can be looked for only inside.
+    if spec.isolation.is_none() {
+        let program = find::in_path(name, &spec.work_dir, spec.env.get("PATH").map_or("", String::as_str))?;
+        let not_text = |_| io::Error::new(io::ErrorKind::InvalidInput, "the path of the program is not text");
+        *name = program.into_os_string().into_string().map_err(not_text)?;
+    }
+    Ok(Launch { directory: task.directory.clone(), command, tty: wanted.tty })
 }
 
 /// Takes the three streams over.
@@ -136,25 +123,4 @@ fn answer(mut connection: &UnixStream, answer: &ExecutorResponse) -> io::Result<
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     connection.write_all(&line)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_found_as_a_path_or_in_the_tasks_own_path() {
-        let dir = tempfile::tempdir().unwrap();
-        let own = dir.path().join("tool");
-        std::fs::write(&own, "").unwrap();
-        let find = |name: &str| find(name, dir.path(), "/nowhere:/usr/bin:/bin");
-        assert!(find("sh").unwrap().ends_with("bin/sh"));
-        assert_eq!(find("/bin/sh").unwrap(), Path::new("/bin/sh"));
-        for name in ["tool", "./tool", "", "no-such", "/bin"] {
-            let error = find(name).unwrap_err();
-            assert_eq!(error.to_string(), format!("binary \"{name}\" could not be found"));
-        }
-        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(find("./tool").unwrap(), dir.path().join("./tool"));
-    }
 }

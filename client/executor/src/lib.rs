@@ -14,6 +14,7 @@ pub mod cgroup;
 mod control;
 mod exec;
 mod exit;
+mod isolation;
 mod launch;
 pub mod process;
 pub mod rotate;
@@ -31,10 +32,14 @@ pub use exit::Exit;
 /// A program that embeds the agent calls this when its own first argument is [`spec::SUBCOMMAND`], before anything
 /// else, and exits with the returned code: 0 when the task was started, however it ended.
 pub fn main(args: impl IntoIterator<Item = String>) -> ExitCode {
+    close_inherited();
     let args: Vec<String> = args.into_iter().collect();
     let directory = match args.as_slice() {
+        [word] if word == isolation::OUTER || word == isolation::INNER => return isolation::main(word),
+        [word, launch] if word == launch::WORD || word == launch::INSIDE => {
+            return launch::main(word, launch);
+        }
         [directory] => directory,
-        [word, launch] if word == launch::WORD => return launch::main(launch),
         _ => {
             eprintln!("executor expects exactly one argument: the directory of its task");
             return ExitCode::from(2);
@@ -47,5 +52,16 @@ pub fn main(args: impl IntoIterator<Item = String>) -> ExitCode {
             eprintln!("executor: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What the agent was started with open, by a shell or a service manager, would pass to tasks: a directory of the host among
+/// it would be a way into the host. What we open ourselves never passes.
+fn close_inherited() {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    // The one of the list itself is among them, and closed already.
+    for number in open.into_iter().filter(|number| *number > 2) {
+        nix::unistd::close(number).ok();
     }
 }

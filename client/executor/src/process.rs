@@ -131,18 +131,21 @@ pub fn kill_orphans(leader: &ProcessIdentity) {
     }
 }
 
-/// Kills `leader`, what runs in the session that it led, and what its members have started since. One that has just been
-/// started has no session yet. It must not have been reaped while nothing of its session was left: another may have its
-/// number then.
+/// Kills `leader`, what runs in the session that it led, and what its members have started since, with the sessions that this
+/// leads. One that has just been started has no session yet. It must not have been reaped while nothing of its session was
+/// left: another may have its number then.
 pub fn kill_session(leader: i32) {
+    let mut sessions = BTreeSet::from([leader]);
     for _ in 0..KILL_ROUNDS {
-        let is_member = |stat: &ProcessStat| stat.session == leader || stat.pid == leader;
+        let of_it = |stat: &ProcessStat| stat.pid == leader || sessions.contains(&stat.session);
         let members: Vec<ProcessStat> =
-            all().into_iter().filter(|stat| is_member(stat) && stat.state != 'Z').collect();
+            all().into_iter().filter(|stat| of_it(stat) && stat.state != 'Z').collect();
         if members.is_empty() {
             return;
         }
         let started: Vec<ProcessStat> = members.iter().flat_map(|member| descendants(member.pid)).collect();
+        sessions
+            .extend(started.iter().filter(|process| process.session == process.pid).map(|leader| leader.pid));
         for process in members.iter().chain(&started) {
             signal(process.pid, Signal::SIGKILL).ok();
         }
@@ -193,5 +196,13 @@ mod tests {
         assert!(found.iter().any(|stat| stat.pid == child.id() as i32));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_leader_without_its_session_is_killed_too() {
+        use std::os::unix::process::ExitStatusExt;
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        kill_session(child.id() as i32);
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGKILL as i32));
     }
 }

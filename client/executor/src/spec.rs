@@ -30,7 +30,7 @@ pub const OUTPUT_FILE: &str = "executor.out";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExecutorSpec {
-    /// Absolute.
+    /// Absolute. For an isolated task a name as the job has it, which is looked for in its root.
     pub command: PathBuf,
     pub args: Vec<String>,
     /// The whole environment; nothing is inherited.
@@ -48,6 +48,63 @@ pub struct ExecutorSpec {
     pub cgroup: Option<CgroupSpec>,
     /// The network namespace of the task, by its path. None leaves it that of the agent.
     pub network_namespace: Option<PathBuf>,
+    /// None for a plain process of the host.
+    pub isolation: Option<IsolationSpec>,
+}
+
+/// What keeps a task apart from its host. Its mounts are its own in any case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IsolationSpec {
+    /// The directory that becomes the root of the task.
+    pub root: PathBuf,
+    /// Moves the root over that of the host instead of changing places: for hosts that run from memory.
+    pub no_pivot_root: bool,
+    /// The processes of the host, and its shared memory and queues, instead of own ones.
+    pub host_pids: bool,
+    pub host_ipc: bool,
+    /// What the task sees of the host's files.
+    pub layers: Vec<LayerSpec>,
+    /// Paths of the host of which no layer shows anything.
+    pub hidden: Vec<PathBuf>,
+    /// Below these paths of the host, layers show only what the task's user may read.
+    pub private: Vec<PathBuf>,
+    /// Directories that the task has besides.
+    pub mounts: Vec<MountSpec>,
+    /// Groups of the user besides its first.
+    pub groups: Vec<u32>,
+    /// Names without `CAP_`, in capitals: all that the task and what it starts may ever have.
+    /// `ALL` is all that the agent has.
+    pub capabilities: Vec<String>,
+    /// What of these it has not after all.
+    pub without: Vec<String>,
+    /// No program gives the task more rights than it has, whatever the file says.
+    pub no_new_privileges: bool,
+    /// System calls that are of use for leaving the isolation fail.
+    pub seccomp: bool,
+}
+
+/// A file or directory of the host that a task sees and cannot change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LayerSpec {
+    pub source: PathBuf,
+    /// As the task calls it.
+    pub target: PathBuf,
+    /// A directory that takes what the task changes and adds. None where it cannot.
+    pub changes: Option<PathBuf>,
+}
+
+/// A file or directory of the host that a task shares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MountSpec {
+    pub source: PathBuf,
+    /// As the task calls it.
+    pub target: PathBuf,
+    pub read_only: bool,
+    /// What the host mounts below it later is seen by the task.
+    pub follows_host: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,16 +123,34 @@ pub struct LogSpec {
     pub file_bytes_max: u64,
 }
 
-/// A control group (version 2) of the task's own.
+/// A control group of the task's own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CgroupSpec {
+    /// Of version 2. Empty for version 1, which has `controllers`.
     pub path: PathBuf,
+    /// The groups of version 1: one for each controller, by its name.
+    pub controllers: BTreeMap<String, PathBuf>,
     /// False when it and its limits were made elsewhere.
     pub managed: bool,
     pub memory_max_bytes: Option<u64>,
     pub memory_low_bytes: Option<u64>,
+    /// For version 2.
     pub cpu_weight: Option<u64>,
+    /// For version 1.
+    pub cpu_shares: Option<u64>,
+    /// Cores that are the task's alone. None for those that all tasks share.
+    pub cores: Option<CoresSpec>,
+}
+
+/// Cores of one task: they are taken from those that the others share while its group is there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CoresSpec {
+    /// Like `3-5,8`.
+    pub cpus: String,
+    /// The group of the tasks without cores of their own.
+    pub share: PathBuf,
 }
 
 /// The content of [`STATE_FILE`].

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::Builder;
@@ -20,9 +20,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::Exit;
 use crate::cgroup;
 use crate::control::{self, TaskControl};
+use crate::isolation;
 use crate::process::{self, ProcessIdentity};
 use crate::rotate::Rotator;
-use crate::spec::{self, ExecutorProcesses, ExecutorSpec, LogSpec, StartReport};
+use crate::spec::{self, CgroupSpec, ExecutorProcesses, ExecutorSpec, LogSpec, StartReport};
 
 /// How long output may still come after the task ended: another process may hold the pipe open.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
@@ -54,10 +55,10 @@ pub fn run(directory: &Path) -> io::Result<()> {
     let oom_kills = || spec.cgroup.as_ref().map_or(0, cgroup::oom_kills);
     // A group of an earlier start may still be there.
     let killed_before = oom_kills();
-    let mut child = start(&spec)?;
-    let pid = child.id() as i32;
-    let task = Arc::new(TaskControl::new(pid));
-    let drained = match attend(directory, &mut child, logs, listener, &spec, &task) {
+    let started = start(directory, &spec)?;
+    let pid = started.pid;
+    let task = Arc::new(TaskControl::new(directory, pid));
+    let drained = match attend(directory, started, logs, listener, &spec, &task) {
         Ok(drained) => drained,
         Err(error) => {
             // Nobody would find it again, or could end it.
@@ -81,7 +82,7 @@ pub fn run(directory: &Path) -> io::Result<()> {
 /// down and reported last, when nothing can fail any more.
 fn attend(
     directory: &Path,
-    child: &mut Child,
+    started: Started,
     logs: [Option<Rotator>; 2],
     listener: UnixListener,
     spec: &Arc<ExecutorSpec>,
@@ -89,9 +90,9 @@ fn attend(
 ) -> io::Result<(Receiver<()>, usize)> {
     let state = ExecutorProcesses {
         executor: ProcessIdentity::of(std::process::id() as i32)?,
-        task: ProcessIdentity::of(child.id() as i32)?,
+        task: ProcessIdentity::of(started.pid)?,
     };
-    let drained = copy_output(child, logs)?;
+    let drained = copy_output(started, logs)?;
     let (answering, own) = (Arc::clone(task), Arc::clone(spec));
     Builder::new().spawn(move || control::serve(&listener, &own, &answering))?;
     spec::write(directory, spec::STATE_FILE, &state)?;
@@ -128,7 +129,15 @@ fn listen(directory: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(path)
 }
 
-fn start(spec: &ExecutorSpec) -> io::Result<Child> {
+/// The first process of a task, and what it writes to.
+#[derive(Debug)]
+pub struct Started {
+    pub pid: i32,
+    pub stdout: Option<ChildStdout>,
+    pub stderr: Option<ChildStderr>,
+}
+
+fn start(directory: &Path, spec: &ExecutorSpec) -> io::Result<Started> {
     if let Some(adjustment) = spec.oom_score_adj {
         std::fs::write("/proc/self/oom_score_adj", adjustment.to_string())?;
     }
@@ -136,14 +145,31 @@ fn start(spec: &ExecutorSpec) -> io::Result<Child> {
         let given = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..given })?;
     }
-    let Some(group) = &spec.cgroup else { return command(spec).spawn() };
-    cgroup::prepare(group)?;
-    // A child is born into the group of its parent; so the executor enters, starts it, and leaves again.
-    let home = cgroup::current(Path::new(cgroup::ROOT))?;
-    cgroup::enter(&group.path)?;
-    let child = command(spec).spawn();
+    if let Some(group) = &spec.cgroup {
+        cgroup::prepare(group)?;
+    }
+    let started = match (&spec.isolation, &spec.cgroup) {
+        (Some(_), _) => isolation::start(directory, spec),
+        (None, Some(group)) => start_in(group, spec),
+        (None, None) => spawn(spec),
+    };
+    if let (Err(_), Some(group)) = (&started, &spec.cgroup) {
+        cgroup::destroy(group);
+    }
+    started
+}
+
+/// A child is born into the group of its parent; so the executor enters, starts it, and leaves again.
+fn start_in(group: &CgroupSpec, spec: &ExecutorSpec) -> io::Result<Started> {
+    let home = cgroup::current(Path::new(cgroup::ROOT), group)?;
+    let child = cgroup::enter(group).and_then(|()| spawn(spec));
     cgroup::enter(&home).ok();
     child
+}
+
+fn spawn(spec: &ExecutorSpec) -> io::Result<Started> {
+    let mut child = command(spec).spawn()?;
+    Ok(Started { pid: child.id() as i32, stdout: child.stdout.take(), stderr: child.stderr.take() })
 }
 
 fn command(spec: &ExecutorSpec) -> Command {
@@ -159,16 +185,16 @@ fn command(spec: &ExecutorSpec) -> Command {
 
 /// One thread a stream; each sends a message when its stream has ended.
 fn copy_output(
-    child: &mut Child,
+    started: Started,
     [stdout, stderr]: [Option<Rotator>; 2],
 ) -> io::Result<(Receiver<()>, usize)> {
     let (done, drained) = mpsc::channel();
     let mut streams = 0;
-    if let (Some(from), Some(to)) = (child.stdout.take(), stdout) {
+    if let (Some(from), Some(to)) = (started.stdout, stdout) {
         copy(from, to, done.clone())?;
         streams += 1;
     }
-    if let (Some(from), Some(to)) = (child.stderr.take(), stderr) {
+    if let (Some(from), Some(to)) = (started.stderr, stderr) {
         copy(from, to, done)?;
         streams += 1;
     }

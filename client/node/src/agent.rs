@@ -149,18 +149,23 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         true => Store::disabled(),
         false => Store::open(&settings.state_dir.join("state.db"))?,
     };
-    let cgroup_parent = fingerprint::cgroup::prepare();
+    let cgroup_parent = fingerprint::cgroup::prepare(&settings.cgroup_parent);
     let executors = Executors {
         directory: executors,
         program: settings.executor_program.clone(),
         open_files: settings.task_open_files,
         cgroup_parent: cgroup_parent.clone(),
     };
-    let host =
-        DriverHost { executors, node_id: identity.id.to_string(), state_dir: settings.state_dir.clone() };
+    let host = DriverHost {
+        executors,
+        node_id: identity.id.to_string(),
+        state_dir: settings.state_dir.clone(),
+        chroot_env: settings.chroot_env.clone(),
+        denied_users: settings.denied_users.clone(),
+    };
     let drivers = Drivers::configured(&settings.drivers, &settings.driver_filter, &settings.plugins, &host);
     let drivers = drivers.map_err(AgentError::Driver)?;
-    let node = fingerprint::node(&settings, &identity, cgroup_parent.as_deref());
+    let node = fingerprint::node(&settings, &identity, cgroup_parent.as_ref());
     let mut node = node.map_err(AgentError::Fingerprint)?;
     drivers.fingerprint(&mut node, clock::now()).await;
     if settings.intro_token.is_empty() {

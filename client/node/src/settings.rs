@@ -7,8 +7,8 @@ use std::time::Duration;
 use monitor::Monitor;
 
 use crate::driver::registry::{BuiltinDriver, PluginConfigs};
-use crate::templates::TemplateSettings;
 use crate::network::NetworkSettings;
+use crate::templates::TemplateSettings;
 
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
@@ -53,6 +53,11 @@ pub struct NodeSettings {
     /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`; see
     /// [`executor::main`].
     pub executor_program: PathBuf,
+    /// The parent of the control groups of tasks; empty for Nomad's.
+    pub cgroup_parent: String,
+    /// What of the host tasks of `exec` see, and where; empty for what programs need.
+    pub chroot_env: BTreeMap<PathBuf, PathBuf>,
+    pub denied_users: DeniedUsers,
     /// Registers as not to be scheduled on.
     pub default_ineligible: bool,
     /// 0 for no bound.
@@ -76,6 +81,20 @@ pub struct HostVolume {
     /// Must exist when the agent starts.
     pub path: PathBuf,
     pub read_only: bool,
+}
+
+/// Users of the host that no task of some drivers may run as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeniedUsers {
+    pub names: BTreeSet<String>,
+    pub drivers: BTreeSet<String>,
+}
+
+impl Default for DeniedUsers {
+    fn default() -> DeniedUsers {
+        let set = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+        DeniedUsers { names: set(&["root", "Administrator"]), drivers: set(&["exec", "qemu", "java"]) }
+    }
 }
 
 /// Which of some names an operator wants.

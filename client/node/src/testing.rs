@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::alloc::hooks::AllocContext;
 use crate::context::{Context, ContextParts};
-use crate::driver::Drivers;
+use crate::driver::{Drivers, Limits, TaskConfig, TaskNames, Values};
 use crate::layout::AllocDir;
 use crate::settings::{Capacity, GcSettings, NodeSettings, Reserved};
 use crate::store::Store;
@@ -62,6 +62,9 @@ pub fn settings(base: &Path) -> NodeSettings {
         host_volumes: BTreeMap::new(),
         plugins: BTreeMap::new(),
         executor_program: PathBuf::new(),
+        cgroup_parent: String::new(),
+        chroot_env: BTreeMap::new(),
+        denied_users: Default::default(),
         default_ineligible: false,
         node_max_allocs: 0,
         gc: GcSettings {
@@ -75,6 +78,30 @@ pub fn settings(base: &Path) -> NodeSettings {
         intro_token: String::new(),
         log: Default::default(),
         debug: true,
+    }
+}
+
+/// A task as a driver gets it.
+pub fn task_config() -> TaskConfig {
+    let dir = AllocDir::new(Path::new("/nowhere"), ALLOC_ID).unwrap();
+    TaskConfig {
+        alloc_id: ALLOC_ID.to_string(),
+        task: "t".to_string(),
+        instance: "00000001".to_string(),
+        config: Values::default(),
+        env: BTreeMap::new(),
+        user: String::new(),
+        dir: dir.task("t"),
+        shared_dir: dir.shared(),
+        logs: None,
+        limits: Limits::default(),
+        cores: Vec::new(),
+        ports: Vec::new(),
+        mounts: Vec::new(),
+        network_namespace: None,
+        hosts_file: None,
+        resolv_conf: None,
+        names: TaskNames::default(),
     }
 }
 

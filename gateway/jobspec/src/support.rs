@@ -11,18 +11,16 @@ use crate::canonical::DEFAULT_STAGGER;
 use crate::diagnostic::nearest;
 
 /// Drivers of this release's nodes.
-const OWN_DRIVERS: [&str; 3] = ["raw_exec", "docker", "mock_driver"];
+const OWN_DRIVERS: [&str; 5] = ["raw_exec", "exec", "java", "docker", "mock_driver"];
 
 /// Other drivers that nodes may have: not each of them is a slip of the pen.
-const OTHER_DRIVERS: [&str; 16] = [
+const OTHER_DRIVERS: [&str; 14] = [
     "containerd-driver",
     "ecs",
-    "exec",
     "exec2",
     "firecracker-task-driver",
     "iis",
     "jail-task-driver",
-    "java",
     "lxc",
     "nspawn",
     "podman",
@@ -277,7 +275,7 @@ impl Findings<'_> {
         ]);
         self.address_mode("service", &service.address_mode);
         if service.address_mode == "driver"
-            && let Some(driver @ ("raw_exec" | "mock_driver")) = driver
+            && let Some(driver @ ("raw_exec" | "exec" | "java" | "mock_driver")) = driver
         {
             let why = format!("the service is not registered: {driver} gives a task no network of its own");
             self.find("service address_mode \"driver\"", Effect::Ignored, why);
@@ -321,7 +319,7 @@ impl Findings<'_> {
             ("identity without env or file", task.identities.iter().any(|own| !own.env && !own.file)),
             ("scaling", !task.scaling_policies.is_empty()),
         ]);
-        task.resources.iter().for_each(|resources| self.resources(resources));
+        task.resources.iter().for_each(|resources| self.resources(resources, &task.driver));
         task.services.iter().for_each(|service| self.service(service, Some(&task.driver)));
     }
 
@@ -334,6 +332,8 @@ impl Findings<'_> {
             if self.nodes.any() {
                 let why = match driver {
                     "docker" => "none has a container engine that answers".to_string(),
+                    "exec" => "none runs as root on a host with control groups".to_string(),
+                    "java" => "none runs as root on a host with control groups and java".to_string(),
                     _ => format!("none has it enabled: see plugin \"{driver}\" in the agent's configuration"),
                 };
                 self.find(&what, Effect::NeverPlaced, why);
@@ -349,19 +349,21 @@ impl Findings<'_> {
         }
     }
 
-    /// Tasks of our drivers, but for containers, see the host's file system as it is: nothing can be mounted for them.
+    /// Tasks of these drivers see the host's file system as it is: nothing can be mounted for them.
     fn volume_mount(&mut self, driver: &str) {
         let why = "tasks of this driver see the host's file system as it is: leave it out, and use the path that \
                    \"node status -verbose\" shows for the volume";
-        if OWN_DRIVERS.contains(&driver) && driver != "docker" {
+        if ["raw_exec", "mock_driver"].contains(&driver) {
             self.find("volume_mount", Effect::Fails, why);
         }
     }
 
-    fn resources(&mut self, resources: &Resources) {
+    fn resources(&mut self, resources: &Resources, driver: &str) {
+        // Through control groups, where the host has any.
+        let limits = ["raw_exec", "exec", "java"].contains(&driver);
         self.ignored(&[
-            ("resources cores", resources.cores.unwrap_or(0) > 0),
-            ("resources memory_max", resources.memory_max_mb.unwrap_or(0) != 0),
+            ("resources cores", resources.cores.unwrap_or(0) > 0 && !limits),
+            ("resources memory_max", resources.memory_max_mb.unwrap_or(0) != 0 && !limits),
             ("resources secrets", resources.secrets_mb.unwrap_or(0) > 0),
             ("resources network", !resources.networks.is_empty()),
             ("resources numa", resources.numa.is_some()),

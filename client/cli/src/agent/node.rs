@@ -66,6 +66,9 @@ pub(super) fn node_settings(
         host_volumes: client.host_volumes.clone(),
         plugins: settings.plugins.clone(),
         executor_program: std::env::current_exe().context("this program cannot find itself")?,
+        cgroup_parent: client.cgroup_parent.clone(),
+        chroot_env: client.chroot_env.clone(),
+        denied_users: client.denied_users.clone(),
         default_ineligible: client.default_ineligible,
         node_max_allocs: client.node_max_allocs,
         gc: GcSettings {

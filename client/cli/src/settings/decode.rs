@@ -1,7 +1,7 @@
 //! Maps the keys of configuration files to fields of the settings.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use base::Duration;
 use jobspec::config::Section;
@@ -212,6 +212,10 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     for section in refused.sections(&mut section, "template") {
         templates::templates(&mut client.templates, section, refused);
     }
+    for section in refused.sections(&mut section, "chroot_env") {
+        chroot_env(&mut client.chroot_env, section, refused);
+    }
+    refused.set(&mut section, "cgroup_parent", &mut client.cgroup_parent);
     refused.set(&mut section, "network_interface", &mut client.network_interface);
     refused.set(&mut section, "cpu_total_compute", &mut client.cpu_total_compute);
     refused.set(&mut section, "memory_total_mb", &mut client.memory_total_mb);
@@ -229,6 +233,25 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     network::client(&mut client.network, &mut section, refused);
     unsupported::client(&mut section, refused);
     refused.done(section);
+}
+
+/// Paths of the host by the paths that tasks have for them.
+fn chroot_env(paths: &mut BTreeMap<PathBuf, PathBuf>, mut section: Section, refused: &mut Refused) {
+    let mut given = BTreeMap::new();
+    refused.set_map(&mut section, &mut given);
+    for (source, target) in given {
+        let (source, target) = (PathBuf::from(source), PathBuf::from(target));
+        let inside =
+            |path: &Path| path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
+        if !inside(&source) || !inside(&target) || target == Path::new("/") {
+            let (source, target) = (source.display(), target.display());
+            let text = format!(
+                "chroot_env: \"{source}\" = \"{target}\": expected two paths that begin with / and have no .."
+            );
+            refused.also(Err(section.wrong(text)));
+        }
+        paths.insert(source, target);
+    }
 }
 
 /// One volume by its label, or in JSON some by their keys.

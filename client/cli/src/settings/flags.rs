@@ -121,6 +121,7 @@ pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<Age
     let notes = plugins::read_options(&mut settings.plugins, &settings.client.options);
     settings.notes.extend(notes);
     (settings.client.drivers, settings.client.fingerprints) = plugins::read_filters(&settings.client.options);
+    settings.client.denied_users = plugins::denied_users(&settings.client.options);
     if !environment.client_intro_token.is_empty() {
         settings.client.intro_token.clone_from(&environment.client_intro_token);
     }

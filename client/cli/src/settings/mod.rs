@@ -32,7 +32,7 @@ use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
 use monitor::LogFileSettings;
 use node::network::NetworkSettings;
-use node::settings::{HostVolume, NameFilter};
+use node::settings::{DeniedUsers, HostVolume, NameFilter};
 use node::templates::TemplateSettings;
 use server::AccessSettings;
 use server::RootKeySettings;
@@ -227,6 +227,12 @@ pub(crate) struct ClientSettings {
     pub drivers: NameFilter,
     /// `fingerprint.allowlist` and `fingerprint.denylist` of `options`.
     pub fingerprints: NameFilter,
+    /// What of the host tasks of `exec` see, by its path there; empty for what programs need.
+    pub chroot_env: BTreeMap<PathBuf, PathBuf>,
+    /// Of the control groups of tasks; empty for Nomad's.
+    pub cgroup_parent: String,
+    /// `user.denylist` and `user.checked_drivers` of `options`.
+    pub denied_users: DeniedUsers,
     pub network_interface: String,
     /// Networks of groups.
     pub network: NetworkSettings,
@@ -444,6 +450,9 @@ impl ClientSettings {
             host_volumes: BTreeMap::new(),
             drivers: NameFilter::default(),
             fingerprints: NameFilter::default(),
+            chroot_env: BTreeMap::new(),
+            cgroup_parent: String::new(),
+            denied_users: DeniedUsers::default(),
             network_interface: String::new(),
             network: NetworkSettings::default(),
             reserved: ReservedSettings::default(),

@@ -8,26 +8,17 @@ use jobspec::config::Section;
 use node::driver::registry::PluginConfigs;
 use node::driver::{Field, ValueType};
 use node::drivers::{BUILTIN, builtin};
-use node::settings::NameFilter;
+use node::settings::{DeniedUsers, NameFilter};
 use serde_json::Value;
 
 use super::unsupported::Refused;
 use super::value::{ConfigValue, set_option};
 
 /// Drivers of Nomad's that are not built, with the keys of their configuration and what these are by default.
-const NOT_BUILT: [(&str, &[(&str, &str)]); 3] = [("exec", &EXEC), ("java", &EXEC), ("qemu", &QEMU)];
+const NOT_BUILT: [(&str, &[(&str, &str)]); 1] = [("qemu", &QEMU)];
 
 /// What keys without effect are in Nomad unless they are set: that may stand in the file.
 const DEFAULTS: [(&str, &str); 1] = [("nvidia_runtime", "nvidia")];
-
-const EXEC: [(&str, &str); 6] = [
-    ("allow_caps", ""),
-    ("default_ipc_mode", "private"),
-    ("default_pid_mode", "private"),
-    ("denied_host_gids", ""),
-    ("denied_host_uids", ""),
-    ("no_pivot_root", "false"),
-];
 
 const QEMU: [(&str, &str); 3] = [("args_allowlist", ""), ("emulators_allowlist", ""), ("image_paths", "")];
 
@@ -131,11 +122,26 @@ pub(super) fn read_filters(options: &BTreeMap<String, String>) -> (NameFilter, N
 const FILTERS: [[&str; 2]; 2] =
     [["driver.allowlist", "driver.denylist"], ["fingerprint.allowlist", "fingerprint.denylist"]];
 
+/// Who may not run tasks, and the drivers for which that is so.
+pub(super) fn denied_users(options: &BTreeMap<String, String>) -> DeniedUsers {
+    let usual = DeniedUsers::default();
+    let names = |option: &str, usual| match options.get(option) {
+        None => usual,
+        Some(text) => {
+            text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_string).collect()
+        }
+    };
+    let [users, drivers] = DENIED_USERS;
+    DeniedUsers { names: names(users, usual.names), drivers: names(drivers, usual.drivers) }
+}
+
+const DENIED_USERS: [&str; 2] = ["user.denylist", "user.checked_drivers"];
+
 /// Applies the older spelling of driver settings, `client.options`; returns notes about those without effect.
 pub(super) fn read_options(plugins: &mut PluginConfigs, options: &BTreeMap<String, String>) -> Vec<String> {
     let mut notes = Vec::new();
     for (option, value) in options {
-        if FILTERS.as_flattened().contains(&option.as_str()) {
+        if FILTERS.as_flattened().contains(&option.as_str()) || DENIED_USERS.contains(&option.as_str()) {
             continue;
         }
         let legacy =
@@ -163,6 +169,21 @@ mod tests {
         let notes = read_options(&mut plugins, &options);
         assert_eq!(plugins["raw_exec"]["enabled"], true);
         assert_eq!(notes, ["client.options: \"docker.volumes\" has no effect"]);
+    }
+
+    #[test]
+    fn users_are_denied_as_the_options_say() {
+        let denied = |options: &[(&str, &str)]| {
+            let options: BTreeMap<_, _> =
+                options.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+            assert!(read_options(&mut PluginConfigs::new(), &options).is_empty(), "they have an effect");
+            denied_users(&options)
+        };
+        assert_eq!(denied(&[]), DeniedUsers::default());
+        let given = denied(&[("user.denylist", "web, db"), ("user.checked_drivers", "raw_exec")]);
+        assert!(given.names.contains("db") && !given.names.contains("root"));
+        assert!(given.drivers.contains("raw_exec") && !given.drivers.contains("exec"));
+        assert!(denied(&[("user.denylist", "")]).names.is_empty());
     }
 
     #[test]

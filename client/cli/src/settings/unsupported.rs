@@ -53,11 +53,9 @@ const SERVER: [(&str, &str); 30] = [
     ("upgrade_version", ""),
 ];
 
-const CLIENT: [(&str, &str); 23] = [
+const CLIENT: [(&str, &str); 21] = [
     ("alloc_mounts_dir", ""),
     ("artifact", ""),
-    ("cgroup_parent", "nomad.slice"),
-    ("chroot_env", ""),
     ("client_max_port", "14512"),
     ("client_min_port", "14000"),
     ("common_plugin_dir", ""),

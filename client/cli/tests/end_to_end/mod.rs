@@ -16,6 +16,7 @@ mod getting_started;
 mod gossip_keys;
 mod identities;
 mod invalid_input;
+mod isolated;
 mod logins;
 mod many_callers;
 mod networks;

@@ -4,6 +4,7 @@
 //! [`registry`] holds the drivers that the configuration asks for, [`schema`] checks configuration blocks, and
 //! [`process`] is the shared part of all drivers whose tasks are processes below an executor.
 
+pub mod capabilities;
 pub mod exec;
 mod handle;
 pub mod process;
@@ -272,6 +273,22 @@ pub struct Limits {
     /// What the whole node has, for drivers that need the task's share of it; 0 when that is not known.
     pub node_cpu_mhz: i64,
     pub node_cores: i64,
+}
+
+/// The shares of the CPU that a control group can have.
+const SHARES: (i64, i64) = (2, 262_144);
+
+impl Limits {
+    /// As many as MHz, unless the node has more of these than there are shares.
+    pub fn cpu_shares(&self) -> i64 {
+        let Limits { cpu_mhz, node_cpu_mhz, .. } = *self;
+        let shares = if node_cpu_mhz > SHARES.1 {
+            (i128::from(cpu_mhz) * i128::from(SHARES.1) / i128::from(node_cpu_mhz)) as i64
+        } else {
+            cpu_mhz
+        };
+        shares.clamp(SHARES.0, SHARES.1)
+    }
 }
 
 /// Why a task did not start.

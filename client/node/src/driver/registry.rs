@@ -14,7 +14,7 @@ use super::{
     Capabilities, Driver, DriverError, DriverEvent, DriverNetwork, ExecError, Fingerprint, GroupNetworks,
     Health, RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
 };
-use crate::settings::NameFilter;
+use crate::settings::{DeniedUsers, NameFilter};
 
 /// The `config` blocks of the agent's `plugin` blocks, by driver.
 pub type PluginConfigs = BTreeMap<String, BTreeMap<String, Value>>;
@@ -41,6 +41,9 @@ pub struct DriverHost {
     pub node_id: String,
     /// Where a driver may keep files of its own, in a directory of its name; 0700.
     pub state_dir: PathBuf,
+    /// As [`crate::NodeSettings::chroot_env`].
+    pub chroot_env: BTreeMap<PathBuf, PathBuf>,
+    pub denied_users: DeniedUsers,
 }
 
 /// A task that was started, with the handle to store.
@@ -55,6 +58,7 @@ pub struct StartedTask {
 #[derive(Clone, Debug, Default)]
 pub struct Drivers {
     by_name: BTreeMap<&'static str, Arc<dyn Driver>>,
+    denied_users: DeniedUsers,
 }
 
 impl Drivers {
@@ -71,7 +75,7 @@ impl Drivers {
         if let Some(name) = plugins.keys().find(|name| builtin.iter().all(|driver| driver.name != *name)) {
             return Err(format!("plugin \"{name}\": unknown driver"));
         }
-        let mut drivers = Drivers::default();
+        let mut drivers = Drivers { denied_users: host.denied_users.clone(), ..Drivers::default() };
         for entry in builtin.iter().filter(|entry| filter.allows(entry.name)) {
             let block = plugins.get(entry.name).cloned().unwrap_or_default();
             let config = Values::read(entry.name, entry.plugin_schema, block)
@@ -113,9 +117,27 @@ impl Drivers {
         let driver = self.get(driver)?;
         config.config =
             Values::read(driver.name(), driver.task_schema(), block).map_err(StartError::Invalid)?;
+        self.check_user(driver.name(), &config.user)?;
         let started = driver.start(config).await?;
         let handle = TaskHandle { key: driver.handle_key().to_string(), state: started.state };
         Ok(StartedTask { task: started.task, handle, network: started.network })
+    }
+
+    /// # Errors
+    /// When the operator wants no task of this driver to run as this user, by name or number.
+    fn check_user(&self, driver: &str, user: &str) -> Result<(), StartError> {
+        if !self.denied_users.drivers.contains(driver) {
+            return Ok(());
+        }
+        let numbered = user
+            .parse()
+            .ok()
+            .and_then(|uid| nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten());
+        let name = numbered.map_or_else(|| user.to_string(), |user| user.name);
+        match self.denied_users.names.contains(&name) {
+            true => Err(StartError::Invalid(format!("running as user \"{name}\" is disallowed"))),
+            false => Ok(()),
+        }
     }
 
     /// # Errors
@@ -264,7 +286,13 @@ mod tests {
             open_files: None,
             cgroup_parent: None,
         };
-        DriverHost { executors, node_id: "n".to_string(), state_dir: PathBuf::from("/nowhere") }
+        DriverHost {
+            executors,
+            node_id: "n".to_string(),
+            state_dir: PathBuf::from("/nowhere"),
+            chroot_env: BTreeMap::new(),
+            denied_users: DeniedUsers::default(),
+        }
     }
 
     fn configured(plugins: Value) -> Result<Drivers, String> {
@@ -281,7 +309,7 @@ mod tests {
     #[tokio::test]
     async fn the_configuration_says_which_drivers_there_are() {
         let plain = infos(&configured(json!({})).unwrap()).await;
-        assert_eq!(plain.keys().collect::<Vec<_>>(), ["docker", "raw_exec"]);
+        assert_eq!(plain.keys().collect::<Vec<_>>(), ["docker", "exec", "java", "raw_exec"]);
         assert_eq!(
             (plain["raw_exec"].detected, plain["raw_exec"].health_description.as_str()),
             (false, "disabled")
@@ -290,6 +318,19 @@ mod tests {
         let both = infos(&configured(both).unwrap()).await;
         assert!(both["raw_exec"].healthy && both["mock_driver"].healthy);
         assert_eq!(both["raw_exec"].attributes["driver.raw_exec"], "1");
+    }
+
+    #[test]
+    fn a_user_is_denied_to_the_drivers_that_are_checked() {
+        let drivers = configured(json!({})).unwrap();
+        for user in ["root", "0"] {
+            let error = drivers.check_user("exec", user).unwrap_err().to_string();
+            assert_eq!(error, "running as user \"root\" is disallowed");
+            drivers.check_user("raw_exec", user).unwrap();
+        }
+        for user in ["", "nobody"] {
+            drivers.check_user("exec", user).unwrap();
+        }
     }
 
     #[test]

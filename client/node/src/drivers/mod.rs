@@ -4,13 +4,16 @@
 //! example of tasks that somebody else keeps.
 
 mod docker;
+mod exec;
+mod java;
 mod mock;
 mod raw_exec;
 
 use crate::driver::registry::BuiltinDriver;
 
 /// Every driver, whether or not the configuration enables it.
-pub const BUILTIN: &[&BuiltinDriver] = &[&raw_exec::BUILTIN, &docker::BUILTIN, &mock::BUILTIN];
+pub const BUILTIN: &[&BuiltinDriver] =
+    &[&raw_exec::BUILTIN, &exec::BUILTIN, &java::BUILTIN, &docker::BUILTIN, &mock::BUILTIN];
 
 /// The driver of this name, if this program contains it.
 pub fn builtin(name: &str) -> Option<&'static BuiltinDriver> {

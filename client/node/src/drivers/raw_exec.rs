@@ -46,7 +46,7 @@ const TASK: Schema = Schema(&[&[
     Field::optional("cgroup_v2_override", ValueType::Text),
     Field::optional(
         "cgroup_v1_override",
-        ValueType::Unsupported("this node uses control groups of version 2 only"),
+        ValueType::Unsupported("name a group of version 2 with cgroup_v2_override"),
     ),
 ]]);
 
@@ -131,7 +131,8 @@ impl RawExec {
         env.retain(|name, _| !denied.iter().any(|pattern| base::matches_glob(pattern, name)));
         let [uids, gids] =
             ["denied_host_uids", "denied_host_gids"].map(|key| self.config.text(key).unwrap_or_default());
-        let user = find_user(&config.user, uids, gids, &mut env)?;
+        // Only the first group: the standard library drops the others when it changes the user.
+        let user = find_user(&config.user, uids, gids, &mut env)?.map(|user| user.ids);
         let command = keys.text("command").expect("the schema requires a command");
         Ok(ExecutorSpec {
             command: find_command(command, &config.dir.root, env.get("PATH").map(String::as_str))?,
@@ -144,6 +145,7 @@ impl RawExec {
             work_dir: work_dir.unwrap_or(config.dir.root),
             stdout: config.logs.as_ref().map(|logs| logs.stdout.clone()),
             stderr: config.logs.map(|logs| logs.stderr),
+            isolation: None,
             env,
         })
     }

@@ -7,7 +7,6 @@ mod host;
 mod network;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use model::document::{
     HostNetworkInfo, HostVolumeInfo, Map, NetworkResource, Node, NodeCpuResources, NodeDiskResources,
@@ -15,6 +14,7 @@ use model::document::{
     NodeReservedMemoryResources, NodeReservedNetworkResources, NodeReservedResources, NodeResources,
 };
 
+use crate::driver::process::CgroupParent;
 use crate::identity::NodeIdentity;
 use crate::network::HostNetwork;
 use crate::settings::{HostVolume, NodeSettings};
@@ -76,7 +76,7 @@ fn fingerprinter_of(attribute: &str) -> Option<&'static str> {
 pub fn node(
     settings: &NodeSettings,
     identity: &NodeIdentity,
-    cgroup_parent: Option<&Path>,
+    cgroup_parent: Option<&CgroupParent>,
 ) -> Result<Node, String> {
     let mut attributes = Attributes::new();
     host::describe(&mut attributes);
@@ -121,7 +121,7 @@ pub fn node(
         reserved_resources: Some(reserved(settings)),
         host_volumes: Map(host_volumes(settings)?),
         host_networks: Map(host_networks(settings)),
-        cgroup_parent: cgroup::PARENT.to_string(),
+        cgroup_parent: cgroup::name(cgroup_parent),
         node_max_allocs: i64::from(settings.node_max_allocs),
         scheduling_eligibility: if settings.default_ineligible { "ineligible" } else { "eligible" }
             .to_string(),
@@ -239,7 +239,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let identity = NodeIdentity::load(base.path()).unwrap();
         let settings = NodeSettings { fingerprint_filter: filter, ..testing::settings(base.path()) };
-        node(&settings, &identity, Some(Path::new("/x"))).unwrap()
+        node(&settings, &identity, Some(&CgroupParent::V2 { slice: "/x".into() })).unwrap()
     }
 
     fn names(names: &[&str]) -> std::collections::BTreeSet<String> {

@@ -52,7 +52,7 @@ async fn a_node_offers_its_host_volumes_and_the_drivers_that_are_allowed() {
     let offered = &node.host_volumes["data"];
     assert_eq!((offered.path.as_str(), offered.read_only), (base.path().to_str().unwrap(), true));
     assert_eq!((offered.name.as_str(), offered.id.as_str()), ("data", ""));
-    assert_eq!(node.drivers.keys().collect::<Vec<_>>(), ["docker", "mock_driver"]);
+    assert_eq!(node.drivers.keys().collect::<Vec<_>>(), ["docker", "exec", "java", "mock_driver"]);
     assert!(!node.attributes.contains_key("driver.raw_exec"));
     agent.shutdown().await;
     settings.host_volumes.get_mut("data").unwrap().path = "/no/such/path".into();

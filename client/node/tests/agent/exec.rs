@@ -17,25 +17,25 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const STAYS: &str = "exec tail -f /dev/null";
 
 /// A session as a server has it.
-struct Session(Frames);
+pub struct Session(Frames);
 
 /// All that a command said, and how it ended.
 #[derive(Debug, Default, PartialEq)]
-struct ExecResult {
+pub struct ExecResult {
     stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    code: Option<i64>,
+    pub stderr: Vec<u8>,
+    pub code: Option<i64>,
 }
 
 impl Running {
-    async fn with_task(task: Value) -> Running {
+    pub async fn with_task(task: Value) -> Running {
         let running = running().await;
         running.servers.assign(alloc(1, "service", json!([task])));
         running.servers.await_status(&alloc_id(1), "running");
         running
     }
 
-    async fn exec_in(&self, task: &str, command: &[&str], tty: bool) -> Session {
+    pub async fn exec_in(&self, task: &str, command: &[&str], tty: bool) -> Session {
         let mut frames = self.connection().await.open_stream(method::ALLOCATIONS_EXEC, SOON).await.unwrap();
         let cmd: Vec<String> = command.iter().map(|word| word.to_string()).collect();
         let request = AllocExecRequest {
@@ -63,7 +63,7 @@ impl Session {
         self.0.send(input).await.unwrap();
     }
 
-    async fn stdin(&mut self, text: &str) {
+    pub async fn stdin(&mut self, text: &str) {
         let stdin = ExecStdin { data: Bytes(text.into()), close: false };
         self.say(&ExecInputFrame { stdin: Some(stdin), ..Default::default() }).await;
     }
@@ -73,7 +73,7 @@ impl Session {
         self.say(&ExecInputFrame { stdin: Some(stdin), ..Default::default() }).await;
     }
 
-    async fn resize(&mut self, height: i64, width: i64) {
+    pub async fn resize(&mut self, height: i64, width: i64) {
         self.say(&ExecInputFrame { tty_size: Some(ExecTtySize { height, width }), ..Default::default() })
             .await;
     }
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// Reads on until the command has said this.
-    async fn until(&mut self, wanted: &str) -> String {
+    pub async fn until(&mut self, wanted: &str) -> String {
         let mut said = String::new();
         while !said.contains(wanted) {
             let output = self.next().await.unwrap_or_else(|| panic!("only {said:?}")).unwrap();
@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// Reads to the end.
-    async fn rest(&mut self) -> ExecResult {
+    pub async fn rest(&mut self) -> ExecResult {
         let mut said = ExecResult::default();
         let (mut ends, mut exited) = (0, false);
         while let Some(output) = self.next().await {
@@ -125,7 +125,7 @@ impl Session {
     }
 }
 
-fn result(stdout: &str, stderr: &str, code: i64) -> ExecResult {
+pub fn result(stdout: &str, stderr: &str, code: i64) -> ExecResult {
     ExecResult { stdout: stdout.into(), stderr: stderr.into(), code: Some(code) }
 }
 

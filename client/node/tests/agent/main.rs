@@ -8,6 +8,8 @@ mod exec;
 mod full_disk;
 mod hooks;
 mod identity;
+mod isolated;
+mod isolated_hostile;
 mod networks;
 mod raw_exec;
 mod services;

@@ -12,6 +12,8 @@ use node::NodeSettings;
 use serde_json::{Value, json};
 
 use crate::docker::{container, with_plugin};
+use crate::isolated::isolated;
+use crate::support::packages::install;
 use crate::support::*;
 
 /// Set in the process that has the namespaces of its own.
@@ -26,10 +28,7 @@ fn alone(test: &str) -> bool {
         eprintln!("SKIPPED {test}: networks of groups need root");
         return false;
     }
-    install(
-        &["iproute2", "nftables", "busybox-static"],
-        &["/usr/sbin/ip", "/usr/sbin/nft", "/usr/bin/busybox"],
-    );
+    install(&["iproute2", "nftables", "busybox-static"], &["ip", "nft", "busybox"]);
     let script = "mount -t tmpfs tmpfs /run && ip link set lo up && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "sh", "-c", script, "sh"]).arg(std::env::current_exe().unwrap());
@@ -43,20 +42,6 @@ fn alone(test: &str) -> bool {
     eprint!("{complained}");
     assert!(output.status.success(), "{said}\n{complained}");
     false
-}
-
-/// Installs packages unless the programs that they bring are there: what looks at the kernel from outside, and plugins.
-fn install(packages: &[&str], programs: &[&str]) {
-    let lock = std::fs::File::create("/tmp/sojourn-install-network.lock").unwrap();
-    lock.lock().unwrap();
-    if programs.iter().all(|program| Path::new(program).exists()) {
-        return;
-    }
-    for arguments in [vec!["update"], [&["install", "-y"], packages].concat()] {
-        let mut apt = Command::new("apt-get");
-        apt.args(&arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-        assert!(apt.status().is_ok_and(|status| status.success()), "apt-get {arguments:?}");
-    }
 }
 
 /// Without plugins, whatever this host has.
@@ -177,6 +162,30 @@ async fn processes_are_in_the_network_of_their_group() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn isolated_tasks_are_in_the_network_of_their_group() {
+    if !alone("networks::isolated_tasks_are_in_the_network_of_their_group") {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let before = inventory();
+    let script =
+        "cat /etc/hosts /etc/resolv.conf; ls /sys/class/net; exec busybox nc -ll -p 8080 -e /bin/echo up";
+    let network = json!({"Mode": "bridge", "DNS": {"Servers": ["192.0.2.53"]}});
+    servers.assign(networked(1, network, json!([isolated("web", script)])));
+    let agent = start(without_plugins(settings(base.path())), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    assert_eq!(eventually("an answer", || ask(20001)), "up\n");
+    let said = log(base.path(), 1, "web.stdout.0");
+    for expected in ["\n172.26.64.2 ", "\nnameserver 192.0.2.53\n", "\neth0\nlo\n"] {
+        assert!(said.contains(expected), "{expected:?} in {said}");
+    }
+    servers.stop(&alloc_id(1));
+    servers.await_status(&alloc_id(1), "complete");
+    await_inventory(&before);
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_network_cannot_do_fails_the_group_by_name() {
     if !alone("networks::what_a_network_cannot_do_fails_the_group_by_name") {
         return;
@@ -248,7 +257,7 @@ const PLUGINS: &str = "/usr/lib/cni";
 #[tokio::test(flavor = "multi_thread")]
 async fn installed_plugins_make_the_bridge_and_configured_networks() {
     if rustix::process::geteuid().is_root() && std::env::var_os(INSIDE).is_none() {
-        install(&["containernetworking-plugins", "iptables"], &["/usr/lib/cni/bridge", "/usr/sbin/iptables"]);
+        install(&["containernetworking-plugins", "iptables"], &["/usr/lib/cni/bridge", "iptables"]);
     }
     if !alone("networks::installed_plugins_make_the_bridge_and_configured_networks") {
         return;

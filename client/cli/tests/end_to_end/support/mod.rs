@@ -5,6 +5,8 @@
 pub mod engine;
 pub mod fake_node;
 pub mod http;
+#[path = "../../../../node/tests/agent/support/packages.rs"]
+pub mod packages;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

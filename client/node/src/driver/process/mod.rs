@@ -3,6 +3,7 @@
 //! [`Executors`] starts executors and finds them again; [`ExecutorTask`] is the task of one. Nothing here knows how a
 //! driver isolates its tasks: that is in the [`ExecutorSpec`] which it passes on.
 
+mod cgroup;
 mod command;
 mod exec;
 mod user;
@@ -30,12 +31,13 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{
-    DriverError, Exec, ExecConfig, ExecError, Limits, Outcome, RunningTask, StartError, TaskConfig,
-    TaskHandle, TaskStatus, Usage, outcome_of, sampled,
+    DriverError, Exec, ExecConfig, ExecError, Outcome, RunningTask, StartError, TaskConfig, TaskHandle,
+    TaskStatus, Usage, outcome_of, sampled,
 };
 
+pub use cgroup::{CgroupParent, inherit_cores};
 pub use command::find_command;
-pub use user::{find_user, in_ranges};
+pub use user::{TaskUser, find_user, in_ranges};
 
 /// How long an executor may take to start its task.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -68,7 +70,7 @@ pub struct Executors {
     /// As [`crate::NodeSettings::task_open_files`].
     pub open_files: Option<u64>,
     /// Parent of the tasks' control groups, where there are any.
-    pub cgroup_parent: Option<PathBuf>,
+    pub cgroup_parent: Option<CgroupParent>,
 }
 
 /// The state in the handle of a task with an executor: where that keeps its files.
@@ -151,17 +153,7 @@ impl Executors {
 
     /// A control group with the limits of the task; `None` where this node has no control groups.
     pub fn cgroup(&self, config: &TaskConfig) -> Option<CgroupSpec> {
-        let Limits { cpu_mhz, memory_mb, memory_max_mb, .. } = config.limits;
-        let name = format!("{}.{}.scope", config.alloc_id, config.task);
-        let path = self.cgroup_parent.as_ref()?.join(name);
-        let bytes = |mb: i64| (mb > 0).then_some(mb as u64 * 1024 * 1024);
-        let (memory_max_bytes, memory_low_bytes) = match memory_max_mb {
-            0 => (bytes(memory_mb), None),
-            max => (bytes(max), bytes(memory_mb)),
-        };
-        let shares = cpu_mhz.clamp(2, 262_144) as u64;
-        let cpu_weight = Some(1 + (shares - 2) * 9999 / 262_142);
-        Some(CgroupSpec { path, managed: true, memory_max_bytes, memory_low_bytes, cpu_weight })
+        Some(self.cgroup_parent.as_ref()?.group(config))
     }
 
     /// Ends and removes every executor that no handle names.
@@ -265,7 +257,7 @@ async fn gone_within(process: &ProcessIdentity, patience: Duration) -> bool {
 }
 
 /// Kills an executor and everything that it has started.
-fn end_session(executor: Option<ProcessIdentity>, group: Option<PathBuf>) {
+fn end_session(executor: Option<ProcessIdentity>, group: Option<CgroupSpec>) {
     if let Some(executor) = executor.filter(ProcessIdentity::is_alive) {
         process::kill_session(executor.pid);
         // One that had not begun a session of its own yet.
@@ -278,13 +270,14 @@ fn end_session(executor: Option<ProcessIdentity>, group: Option<PathBuf>) {
     }
 }
 
-/// Kills what an executor has left behind that is gone: also what has left its session, where there is a group.
+/// Kills what an executor has left behind that is gone: also what has left its session, where there is a group, which goes
+/// then.
 fn kill_orphans(directory: &Path, executor: &ProcessIdentity) {
     process::kill_orphans(executor);
     if !executor.is_alive()
         && let Some(group) = own_group(directory)
     {
-        executor::cgroup::kill(&group);
+        executor::cgroup::destroy(&group);
     }
 }
 
@@ -296,13 +289,13 @@ fn remove(state: &ExecutorState) {
 }
 
 /// The group that the executor has made for the task alone.
-fn own_group(directory: &Path) -> Option<PathBuf> {
+fn own_group(directory: &Path) -> Option<CgroupSpec> {
     let spec = spec::read::<ExecutorSpec>(directory, spec::SPEC_FILE).ok().flatten()?;
-    spec.cgroup.filter(|group| group.managed).map(|group| group.path)
+    spec.cgroup.filter(|group| group.managed)
 }
 
 /// CPU and memory of everything below the executor; `None` when that is gone.
-fn usage(executor: &ProcessIdentity, group: Option<&Path>) -> Option<Usage> {
+fn usage(executor: &ProcessIdentity, group: Option<&CgroupSpec>) -> Option<Usage> {
     if !executor.is_alive() {
         return None;
     }
@@ -340,7 +333,7 @@ pub struct ExecutorTask {
     directory: PathBuf,
     processes: ExecutorProcesses,
     /// The group that the executor has made for the task alone.
-    group: Option<PathBuf>,
+    group: Option<CgroupSpec>,
     outcome: watch::Receiver<Option<Outcome>>,
 }
 
@@ -399,7 +392,7 @@ impl RunningTask for ExecutorTask {
 
     fn stats(&self, interval: Duration) -> BoxStream<'static, Usage> {
         let (executor, group) = (self.processes.executor.clone(), self.group.clone());
-        sampled(interval, move || usage(&executor, group.as_deref()))
+        sampled(interval, move || usage(&executor, group.as_ref()))
     }
 
     fn exec(&self, config: ExecConfig) -> BoxFuture<'_, Result<Exec, ExecError>> {

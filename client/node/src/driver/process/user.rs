@@ -7,6 +7,14 @@ use nix::unistd::{Gid, Group, Uid, User};
 
 use crate::driver::StartError;
 
+/// A user of the host as a task is it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskUser {
+    pub ids: UserIds,
+    /// All that it is in.
+    pub groups: Vec<u32>,
+}
+
 /// Looks up the user of a task and adds its variables to `env`. An empty name keeps the agent's own user, which is
 /// `None`. `denied_uids` and `denied_gids` are ranges as in [`in_ranges`].
 ///
@@ -17,7 +25,7 @@ pub fn find_user(
     denied_uids: &str,
     denied_gids: &str,
     env: &mut BTreeMap<String, String>,
-) -> Result<Option<UserIds>, StartError> {
+) -> Result<Option<TaskUser>, StartError> {
     let found = match name.parse::<u32>() {
         _ if name.is_empty() => User::from_uid(Uid::current()),
         Ok(uid) => User::from_uid(Uid::from_raw(uid)),
@@ -28,8 +36,9 @@ pub fn find_user(
         _ if name.is_empty() => return Ok(None),
         _ => return Err(StartError::fatal(format!("failed to find user \"{name}\""))),
     };
-    let denied = in_ranges(denied_uids, user.uid.as_raw())
-        || groups_of(&user).iter().any(|gid| in_ranges(denied_gids, *gid));
+    let groups = groups_of(&user);
+    let denied =
+        in_ranges(denied_uids, user.uid.as_raw()) || groups.iter().any(|gid| in_ranges(denied_gids, *gid));
     if denied {
         return Err(StartError::fatal(format!("running as user \"{}\" is not allowed", user.name)));
     }
@@ -39,8 +48,8 @@ pub fn find_user(
     env.insert("USER".into(), user.name.clone());
     env.insert("LOGNAME".into(), user.name);
     env.insert("HOME".into(), user.dir.display().to_string());
-    // Only the first group: the standard library drops the others when it changes the user.
-    Ok(Some(UserIds { uid: user.uid.as_raw(), gid: user.gid.as_raw() }))
+    let ids = UserIds { uid: user.uid.as_raw(), gid: user.gid.as_raw() };
+    Ok(Some(TaskUser { ids, groups }))
 }
 
 fn groups_of(user: &User) -> Vec<u32> {
@@ -83,6 +92,6 @@ mod tests {
         let error = find_user("0", "0-0", "", &mut env).unwrap_err();
         assert_eq!(error.to_string(), "running as user \"root\" is not allowed");
         let root = find_user("0", "", "", &mut env).unwrap().unwrap();
-        assert_eq!((root.uid, env["USER"].as_str()), (0, "root"));
+        assert_eq!((root.ids.uid, env["USER"].as_str()), (0, "root"));
     }
 }

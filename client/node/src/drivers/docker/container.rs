@@ -8,9 +8,9 @@ use bollard::models::{
     ResourcesUlimits,
 };
 
-use super::capabilities;
 use super::mounts;
 use super::settings::{Settings, logging};
+use crate::driver::capabilities;
 use crate::driver::{Limits, TaskConfig, TaskNames, Values};
 use crate::task::environment::ranges;
 
@@ -19,9 +19,6 @@ pub const ALLOC_LABEL: &str = "com.hashicorp.nomad.alloc_id";
 
 /// Whose container it is. Ours alone: what other agents on this host have started is not touched.
 pub const NODE_LABEL: &str = "sojourn.node_id";
-
-/// Shares of the CPU are numbers of this range.
-const SHARES: (i64, i64) = (2, 262_144);
 
 const MIB: i64 = 1024 * 1024;
 
@@ -187,7 +184,7 @@ fn labels(settings: &Settings, config: &TaskConfig) -> HashMap<String, String> {
 fn limits(settings: &Settings, config: &TaskConfig, host: &mut HostConfig) -> Result<(), String> {
     let keys = &config.config;
     memory(&config.limits, keys.number("memory_hard_limit").unwrap_or_default(), host)?;
-    host.cpu_shares = Some(shares(&config.limits));
+    host.cpu_shares = Some(config.limits.cpu_shares());
     if !config.cores.is_empty() {
         host.cpuset_cpus = Some(ranges(&config.cores));
     }
@@ -236,17 +233,6 @@ fn memory(limits: &Limits, hard_mb: i64, host: &mut HostConfig) -> Result<(), St
     }
     host.memory_swap = host.memory;
     Ok(())
-}
-
-/// As many as MHz, unless the node has more of these than there are shares.
-fn shares(limits: &Limits) -> i64 {
-    let Limits { cpu_mhz, node_cpu_mhz, .. } = *limits;
-    let shares = if node_cpu_mhz > SHARES.1 {
-        (i128::from(cpu_mhz) * i128::from(SHARES.1) / i128::from(node_cpu_mhz)) as i64
-    } else {
-        cpu_mhz
-    };
-    shares.clamp(SHARES.0, SHARES.1)
 }
 
 /// The task's share of the time that all cores have in a period; the kernel takes no less than a millisecond.

@@ -8,7 +8,6 @@
 //! ended: it is asked until it does.
 
 mod auth;
-mod capabilities;
 mod container;
 mod engine;
 mod exec;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::capabilities;
+use crate::driver::capabilities;
 use crate::driver::{Field, Schema, ValueType, Values};
 
 pub const PLUGIN: Schema = Schema(&[&[

@@ -29,7 +29,7 @@ impl TaskHook for Volumes {
 /// True for drivers that can mount something for their tasks.
 pub fn can_mount(task: &TaskContext, driver: &str) -> bool {
     let can = task.context.drivers.capabilities(driver);
-    can.is_some_and(|can| can.fs_isolation == FsIsolation::Image)
+    can.is_some_and(|can| can.fs_isolation != FsIsolation::None)
 }
 
 fn mount(hook: &'static str, task: &TaskContext, start: &mut StartRequest) -> Result<(), HookError> {

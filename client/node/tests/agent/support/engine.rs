@@ -2,7 +2,6 @@
 //!
 //! Only root can have one. As root, what is missing is installed, and only what the kernel refuses skips a test, aloud.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
@@ -13,6 +12,8 @@ use bollard::query_parameters::{CreateImageOptions, ListContainersOptions, Remov
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::stream::StreamExt;
 use rustix::process::{Pid, Signal, kill_process};
+
+use super::packages::install;
 
 /// The image that every engine of the tests has.
 pub const IMAGE: &str = "busybox-test:1";
@@ -49,7 +50,7 @@ pub fn own(test: &str, live_restore: bool) -> Option<TestEngine> {
         eprintln!("SKIPPED {test}: only root can start a container engine");
         return None;
     }
-    install();
+    install(&["docker.io", "containerd", "busybox-static"], &["dockerd", "containerd", "busybox"]);
     remove_leftovers();
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -69,27 +70,6 @@ pub fn own(test: &str, live_restore: bool) -> Option<TestEngine> {
     }
     engine.import_busybox();
     Some(engine)
-}
-
-/// Once for all tests on this host.
-fn install() {
-    let present = |program: &str| {
-        let places = ["/usr/sbin", "/usr/bin", "/bin", "/usr/local/bin", "/sbin"];
-        places.iter().any(|place| Path::new(place).join(program).exists())
-    };
-    let missing = || ["dockerd", "containerd", "busybox"].iter().any(|program| !present(program));
-    if !missing() {
-        return;
-    }
-    let lock = File::create("/tmp/sojourn-install-engine.lock").unwrap();
-    lock.lock().unwrap();
-    if missing() {
-        for arguments in [&["update"][..], &["install", "-y", "docker.io", "containerd", "busybox-static"]] {
-            let mut apt = Command::new("apt-get");
-            apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-            assert!(apt.status().is_ok_and(|status| status.success()), "apt-get {arguments:?}");
-        }
-    }
 }
 
 /// What tests left that were killed themselves.

@@ -2,6 +2,7 @@
 
 pub mod engine;
 pub mod listening;
+pub mod packages;
 pub mod registry;
 
 use std::collections::BTreeMap;
@@ -53,8 +54,58 @@ impl Base {
     }
 }
 
+/// Control groups of this node's own: other tests have tasks of the same names at the same time.
+fn cgroup_parent(base: &Path) -> String {
+    static STALE: std::sync::Once = std::sync::Once::new();
+    STALE.call_once(remove_stale_groups);
+    format!("{GROUP}{}", base.file_name().unwrap().to_str().unwrap().trim_start_matches('.'))
+}
+
+const GROUP: &str = "sojourn-test-";
+
+/// What earlier runs have left: their directories are gone.
+fn remove_stale_groups() {
+    for tree in TREES.map(|tree| Path::new("/sys/fs/cgroup").join(tree)) {
+        for entry in std::fs::read_dir(tree).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let base = name.to_str().and_then(|name| name.strip_prefix(GROUP));
+            if base.is_some_and(|base| !std::env::temp_dir().join(format!(".{base}")).exists()) {
+                remove_group(&entry.path());
+            }
+        }
+    }
+}
+
+/// Of version 2, and of the controllers of version 1.
+const TREES: [&str; 5] = ["", "cpu", "cpuset", "freezer", "memory"];
+
+/// A group and what is in it, as far as nothing runs there.
+fn remove_group(group: &Path) {
+    for entry in std::fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            remove_group(&entry.path());
+        }
+    }
+    std::fs::remove_dir(group).ok();
+}
+
 impl Drop for Base {
     fn drop(&mut self) {
+        self.end_executors();
+        for tree in TREES {
+            let group = Path::new("/sys/fs/cgroup").join(tree).join(cgroup_parent(self.path()));
+            // An executor that is just ending still has its group in there.
+            let deadline = Instant::now() + Duration::from_secs(2);
+            while group.exists() && Instant::now() < deadline {
+                remove_group(&group);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+impl Base {
+    fn end_executors(&self) {
         let executors = std::fs::read_dir(self.path().join("client/executors"));
         for directory in executors.into_iter().flatten().flatten() {
             if let Ok(Some(state)) =
@@ -314,6 +365,9 @@ pub fn settings(base: &Path) -> NodeSettings {
         host_volumes: BTreeMap::new(),
         plugins: ["raw_exec", "mock_driver"].map(|driver| (driver.to_string(), enabled.clone())).into(),
         executor_program: PathBuf::from(env!("CARGO_BIN_EXE_node-executor")),
+        cgroup_parent: cgroup_parent(base),
+        chroot_env: BTreeMap::new(),
+        denied_users: Default::default(),
         default_ineligible: false,
         node_max_allocs: 0,
         gc: GcSettings {

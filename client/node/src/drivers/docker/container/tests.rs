@@ -127,7 +127,7 @@ fn memory_beyond_what_is_reserved_is_a_hard_limit() {
 
 #[test]
 fn the_cpu_is_shared_or_limited() {
-    let of = |cpu_mhz, node_cpu_mhz| shares(&Limits { cpu_mhz, node_cpu_mhz, ..Limits::default() });
+    let of = |cpu_mhz, node_cpu_mhz| Limits { cpu_mhz, node_cpu_mhz, ..Limits::default() }.cpu_shares();
     assert_eq!((of(0, 4000), of(500, 4000), of(300_000, 524_288)), (2, 500, 150_000));
     let host = host(json!({}), json!({"cpu_hard_limit": true, "ulimit": {"nofile": "10:20", "core": 0}}));
     // An eighth of two cores.

@@ -1,8 +1,8 @@
-//! Which capabilities of Linux a container has.
+//! Which capabilities of Linux a task has.
 
 use std::collections::BTreeSet;
 
-/// What containers have by default.
+/// What tasks have by default.
 const BASIS: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -49,7 +49,7 @@ impl Allowed {
     }
 }
 
-/// What a container has to be given and deprived of, as the engine wants it: all is dropped first.
+/// What a task has to be given and deprived of, as engines want it: all is dropped first.
 ///
 /// The result is ((basis, as far as it is allowed) less `drop`) and `add`.
 ///
@@ -75,6 +75,30 @@ pub fn delta(
     Ok((given.into_iter().collect(), vec![ALL.to_string()]))
 }
 
+/// The same for a process of a user: what it has, by name, and what of "all" it has not. Root has all that is not dropped.
+///
+/// # Errors
+/// Names what of `add` is not allowed, and what is no capability.
+pub fn of_process(
+    allowed: &Allowed,
+    root: bool,
+    add: &[String],
+    drop: &[String],
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let all = |name: &&String| name.as_str() != ALL;
+    let (added, dropped) = (normalized(add), normalized(drop));
+    let exists = |name: &&String| rustix::thread::CapabilitySet::from_name(name).is_some();
+    if let Some(name) = added.iter().chain(&dropped).filter(all).find(|name| !exists(name)) {
+        return Err(format!("there is no capability \"{}\"", name.to_lowercase()));
+    }
+    let (given, without) = delta(allowed, add, drop)?;
+    let keeps_all = given.iter().any(|name| name == ALL) || root && !dropped.contains(ALL);
+    match keeps_all {
+        true => Ok((vec![ALL.to_string()], dropped.difference(&added).filter(all).cloned().collect())),
+        false => Ok((given, without.into_iter().filter(|name| name != ALL).collect())),
+    }
+}
+
 fn normalized(names: &[String]) -> BTreeSet<String> {
     let one = |name: &String| {
         let upper = name.trim().to_uppercase();
@@ -92,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_has_the_basis_without_what_is_dropped_and_with_what_is_added() {
+    fn a_task_has_the_basis_without_what_is_dropped_and_with_what_is_added() {
         let basis = Allowed::read(&[]);
         let (given, dropped) = delta(&basis, &[], &texts(&["cap_kill", "Mknod"])).unwrap();
         assert_eq!((given.len(), dropped), (BASIS.len() - 2, texts(&["ALL"])));
@@ -106,6 +130,21 @@ mod tests {
             delta(&all, &texts(&["all"]), &texts(&["kill"])).unwrap(),
             (texts(&["ALL"]), texts(&["KILL"]))
         );
+    }
+
+    #[test]
+    fn root_has_all_that_is_not_dropped_and_others_have_the_basis() {
+        let basis = Allowed::read(&[]);
+        let of = |root, add: &[&str], drop: &[&str]| of_process(&basis, root, &texts(add), &texts(drop));
+        assert_eq!(of(true, &[], &["cap_kill"]).unwrap(), (texts(&["ALL"]), texts(&["KILL"])));
+        assert_eq!(of(true, &["chown"], &["all"]).unwrap(), (texts(&["CHOWN"]), Vec::new()));
+        let (given, dropped) = of(false, &[], &["mknod"]).unwrap();
+        assert_eq!((given.len(), dropped), (BASIS.len() - 1, Vec::new()));
+        let all = Allowed::read(&texts(&["all"]));
+        let own = of_process(&all, false, &texts(&["all"]), &texts(&["kill"])).unwrap();
+        assert_eq!(own, (texts(&["ALL"]), texts(&["KILL"])));
+        assert_eq!(of(false, &[], &["no_such"]).unwrap_err(), "there is no capability \"no_such\"");
+        assert!(of(true, &["sys_admin"], &[]).unwrap_err().ends_with("capabilities: sys_admin"));
     }
 
     #[test]

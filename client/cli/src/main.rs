@@ -48,9 +48,12 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args();
     let program = arguments.next().as_deref().map(program_name).unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
-    // The node agent starts this program as the executor of each task: that has to be checked before anything else.
-    if let Some((executor::spec::SUBCOMMAND, rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
-        return executor::main(rest.iter().cloned());
+    // The node agent starts this program as the executor of each task, and to fetch artifacts: that has to be checked
+    // before anything else.
+    match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        Some((executor::spec::SUBCOMMAND, rest)) => return executor::main(rest.iter().cloned()),
+        Some((artifact::SUBCOMMAND, [])) => return artifact::main(),
+        _ => {}
     }
     ExitCode::from(dispatch(&program, &arguments, Environment::read(std::env::vars_os())))
 }

@@ -28,11 +28,13 @@ pub struct HookError {
     pub recoverable: bool,
     /// The task is ended with this message as the reason, and has failed.
     pub kills: bool,
+    /// The hook has added an event of its own that says it.
+    pub reported: bool,
 }
 
 impl HookError {
     pub fn fatal(hook: &'static str, message: impl std::fmt::Display) -> HookError {
-        HookError { hook, message: message.to_string(), recoverable: false, kills: false }
+        HookError { hook, message: message.to_string(), recoverable: false, kills: false, reported: false }
     }
 
     pub fn recoverable(hook: &'static str, message: impl std::fmt::Display) -> HookError {

@@ -14,6 +14,7 @@
 pub mod agent;
 pub mod alloc;
 pub mod allocs;
+pub mod artifacts;
 pub mod clock;
 mod contact;
 pub mod context;

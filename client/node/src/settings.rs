@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use monitor::Monitor;
 
+use crate::artifacts::ArtifactSettings;
 use crate::driver::registry::{BuiltinDriver, PluginConfigs};
 use crate::network::NetworkSettings;
 use crate::templates::TemplateSettings;
@@ -50,8 +51,8 @@ pub struct NodeSettings {
     pub host_volumes: BTreeMap<String, HostVolume>,
     /// The `config` of each `plugin` block, by driver.
     pub plugins: PluginConfigs,
-    /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`; see
-    /// [`executor::main`].
+    /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`, and fetches
+    /// an artifact when called `<program> artifact`; see [`executor::main`] and [`artifact::main`].
     pub executor_program: PathBuf,
     /// The parent of the control groups of tasks; empty for Nomad's.
     pub cgroup_parent: String,
@@ -64,6 +65,7 @@ pub struct NodeSettings {
     pub node_max_allocs: u32,
     pub gc: GcSettings,
     pub templates: TemplateSettings,
+    pub artifacts: ArtifactSettings,
     /// Files that a task may have open until it asks for more; `None` for as many as this process.
     pub task_open_files: Option<u64>,
     /// With what a node that the servers do not know introduces itself. Empty for what the state directory holds, if it

@@ -9,6 +9,7 @@ use model::document::{Allocation, Node};
 use tokio::sync::{mpsc, watch};
 
 use crate::alloc::hooks::AllocContext;
+use crate::artifacts::ArtifactSettings;
 use crate::context::{Context, ContextParts};
 use crate::driver::{Drivers, Limits, TaskConfig, TaskNames, Values};
 use crate::layout::AllocDir;
@@ -74,6 +75,7 @@ pub fn settings(base: &Path) -> NodeSettings {
             allocs_max: 50,
         },
         templates: TemplateSettings::usual(),
+        artifacts: ArtifactSettings::usual(),
         task_open_files: None,
         intro_token: String::new(),
         log: Default::default(),

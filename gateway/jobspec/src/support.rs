@@ -4,7 +4,8 @@
 use std::fmt;
 
 use model::document::{
-    Consul, Duration, Job, NetworkResource, Resources, Service, ServiceCheck, Task, TaskGroup, UpdateStrategy,
+    Consul, Duration, Job, NetworkResource, Resources, Service, ServiceCheck, Task, TaskArtifact, TaskGroup,
+    UpdateStrategy,
 };
 
 use crate::canonical::DEFAULT_STAGGER;
@@ -157,6 +158,11 @@ pub fn findings(job: &Job, nodes: &dyn Nodes) -> Vec<Finding> {
     all.found
 }
 
+/// Nomad fails such a task too.
+fn is_file_of_node(artifact: &TaskArtifact) -> bool {
+    artifact.getter_source.as_deref().is_some_and(|source| source.trim_start().starts_with("file:"))
+}
+
 /// It is about another Consul than the default one, or another part of it.
 fn is_special(consul: &Consul) -> bool {
     let is_default = consul.namespace.is_empty() && consul.partition.is_empty();
@@ -305,7 +311,11 @@ impl Findings<'_> {
         self.driver(&task.driver);
         self.fails(&[
             ("kind", !task.kind.is_empty(), "nodes of this release run no proxies of Consul"),
-            ("artifact", !task.artifacts.is_empty(), "nodes of this release download nothing"),
+            (
+                "artifact",
+                task.artifacts.iter().any(is_file_of_node),
+                "files of the node itself are no artifacts",
+            ),
             ("vault", task.vault.is_some(), "nodes of this release get no tokens of Vault"),
             ("secret", !task.secrets.is_empty(), "nodes of this release read no secrets"),
             ("schedule", task.schedule.is_some(), "nodes of this release do not pause tasks"),

@@ -4,12 +4,13 @@ use jobspec::{
     NoFiles, Parsed, Source, Variables, canonicalize, imply_constraints, parse, parse_json, validate,
 };
 
-const EXAMPLES: [(&str, &str); 7] = [
+const EXAMPLES: [(&str, &str); 8] = [
     ("hello.nomad.hcl", include_str!("../../../examples/hello.nomad.hcl")),
     ("web.nomad.hcl", include_str!("../../../examples/web.nomad.hcl")),
     ("system.nomad.hcl", include_str!("../../../examples/system.nomad.hcl")),
     ("variables.nomad.hcl", include_str!("../../../examples/variables.nomad.hcl")),
     ("templates.nomad.hcl", include_str!("../../../examples/templates.nomad.hcl")),
+    ("artifact.nomad.hcl", include_str!("../../../examples/artifact.nomad.hcl")),
     ("services.nomad.hcl", include_str!("../../../examples/services.nomad.hcl")),
     ("exec.nomad.hcl", include_str!("../../../examples/exec.nomad.hcl")),
 ];

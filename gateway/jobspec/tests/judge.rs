@@ -324,7 +324,7 @@ group "web" {
     driver = "docker"
     user   = "root"
     config { image = "x" }
-    artifact { source = "https://example.org/x" }
+    artifact { source = "file:///etc/passwd" }
     resources { cores = 2 
       memory_max = 900 }
   }
@@ -334,7 +334,7 @@ group "web" {
         texts(&job),
         [
             "group \"web\": network mode \"bridge\": never placed on the nodes you have: none has a bridge",
-            "group \"web\", task \"t\": artifact: the task would fail: nodes of this release download nothing",
+            "group \"web\", task \"t\": artifact: the task would fail: files of the node itself are no artifacts",
             "group \"web\", task \"t\": resources cores: ignored, the task runs without it",
             "group \"web\", task \"t\": resources memory_max: ignored, the task runs without it",
         ]
@@ -576,9 +576,11 @@ fn what_becomes_of_a_job_depends_on_the_nodes_there_are() {
     );
     assert_eq!(seen("rawexec", "", &own), ["Fails no driver has that name: did you mean \"raw_exec\"?"]);
     assert_eq!(seen("exec2", "", &own), ["NeverPlaced none has it"], "it is a driver of others");
-    let artifact = "artifact {\n source = \"https://example.org/x\"\n}";
-    assert_eq!(seen("raw_exec", artifact, &own), ["Fails nodes of this release download nothing"]);
-    assert_eq!(seen("docker", artifact, &docker), ["MayFail nodes of this release download nothing"]);
+    let artifact = "artifact {\n source = \"file::/etc/passwd\"\n}";
+    let fetched = "artifact {\n source = \"https://example.org/x\"\n}";
+    assert_eq!(seen("raw_exec", fetched, &own), [""; 0]);
+    assert_eq!(seen("raw_exec", artifact, &own), ["Fails files of the node itself are no artifacts"]);
+    assert_eq!(seen("docker", artifact, &docker), ["MayFail files of the node itself are no artifacts"]);
 }
 
 fn texts(job: &model::document::Job) -> Vec<String> {

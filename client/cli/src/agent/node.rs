@@ -78,6 +78,7 @@ pub(super) fn node_settings(
             allocs_max: client.gc_max_allocs as usize,
         },
         templates: client.templates.clone(),
+        artifacts: client.artifacts.with_environment(|name| std::env::var(name).ok()),
         task_open_files: process.open_files,
         intro_token: client.intro_token.clone(),
         log: process.log.clone(),

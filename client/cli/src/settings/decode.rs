@@ -12,8 +12,8 @@ use server::AccessSettings;
 use super::network;
 use super::unsupported::Refused;
 use super::{
-    AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, audit, cluster, plugins,
-    scheduler, templates, tls, unsupported, value,
+    AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, artifacts, audit,
+    cluster, plugins, scheduler, templates, tls, unsupported, value,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
@@ -216,6 +216,9 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
         chroot_env(&mut client.chroot_env, section, refused);
     }
     refused.set(&mut section, "cgroup_parent", &mut client.cgroup_parent);
+    for section in refused.sections(&mut section, "artifact") {
+        artifacts::artifacts(&mut client.artifacts, section, refused);
+    }
     refused.set(&mut section, "network_interface", &mut client.network_interface);
     refused.set(&mut section, "cpu_total_compute", &mut client.cpu_total_compute);
     refused.set(&mut section, "memory_total_mb", &mut client.memory_total_mb);

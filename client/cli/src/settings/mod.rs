@@ -3,6 +3,7 @@
 //! [`AgentSettings`] is plain data. Keys that this release does not support are rejected with their position, or, if
 //! they would change nothing, listed in [`AgentSettings::notes`]: nothing is ignored silently.
 
+mod artifacts;
 mod audit;
 mod cluster;
 mod decode;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 
 use ::tls::TlsSettings;
 use anyhow::bail;
+use artifacts::ArtifactConfig;
 use base::Duration;
 use control::GarbageSettings;
 use ipnet::IpNet;
@@ -254,6 +256,7 @@ pub(crate) struct ClientSettings {
     pub node_max_allocs: u32,
     pub default_ineligible: bool,
     pub templates: TemplateSettings,
+    pub artifacts: ArtifactConfig,
     /// With what a new node introduces itself to the servers.
     pub intro_token: String,
 }
@@ -469,6 +472,7 @@ impl ClientSettings {
             node_max_allocs: 0,
             default_ineligible: false,
             templates: TemplateSettings::usual(),
+            artifacts: ArtifactConfig::usual(),
             intro_token: String::new(),
         }
     }

@@ -53,9 +53,8 @@ const SERVER: [(&str, &str); 30] = [
     ("upgrade_version", ""),
 ];
 
-const CLIENT: [(&str, &str); 21] = [
+const CLIENT: [(&str, &str); 20] = [
     ("alloc_mounts_dir", ""),
-    ("artifact", ""),
     ("client_max_port", "14512"),
     ("client_min_port", "14000"),
     ("common_plugin_dir", ""),

@@ -4,6 +4,7 @@
 //! No test sleeps for a fixed time: each polls for the expected state until a deadline.
 
 mod access_control;
+mod artifacts;
 mod audit;
 mod canaries;
 mod cluster;

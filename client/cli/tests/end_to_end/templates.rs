@@ -30,6 +30,7 @@ fn a_task_waits_for_a_variable_and_is_restarted_when_it_changes() {
     until("the first greeting", || output().starts_with("hello\njob = greeter\n"));
     agent.run(&["var", "put", "-force", "nomad/jobs/greeter", "greeting=good morning"]).expect_success();
     until("the second greeting", || output().contains("good morning\njob = greeter\npeer = "));
+    // The output comes from the node, the state by way of the servers.
     until("the restart is reported", || state()["Restarts"] == 1);
     agent.run(&["job", "stop", "-detach", "greeter"]).expect_success();
     until("the task has ended", || {

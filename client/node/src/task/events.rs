@@ -195,6 +195,15 @@ pub fn hook_message(message: &str) -> TaskEvent {
     TaskEvent { message: message.into(), ..event("Task hook message", message, details) }
 }
 
+pub fn downloading_artifacts() -> TaskEvent {
+    event("Downloading Artifacts", "Client is downloading artifacts", [])
+}
+
+pub fn failed_artifact_download(error: &str) -> TaskEvent {
+    let details = [("download_error", error.to_string())];
+    TaskEvent { download_error: error.into(), ..event("Failed Artifact Download", error, details) }
+}
+
 /// What templates wait for.
 pub fn template(message: &str) -> TaskEvent {
     let details = [("message", message.to_string())];

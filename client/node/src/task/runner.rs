@@ -233,7 +233,9 @@ impl TaskRunner {
                 Err(Stop::Killed)
             }
             Some(Err(error)) => {
-                tasks.add_event(name, events::hook_failed(&error.to_string()));
+                if !error.reported {
+                    tasks.add_event(name, events::hook_failed(&error.to_string()));
+                }
                 Err(Stop::StartFailed { recoverable: error.recoverable })
             }
         })

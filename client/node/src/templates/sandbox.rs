@@ -1,14 +1,13 @@
-//! Files of templates. Every path is resolved by the kernel below a directory of the task, whatever the task does in
-//! the meantime: links lead nowhere else.
+//! Paths that a job names, and files of templates. Every path is resolved by the kernel below a directory of the task
+//! ([`artifact::below`]), whatever the task does in the meantime: links lead nowhere else.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
+use artifact::below::{Below, Links};
+use rustix::fs::OFlags;
 
 use crate::driver::FsIsolation;
 use crate::layout::{AllocDir, TaskDir};
@@ -95,17 +94,22 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 impl Location {
-    fn root(&self) -> io::Result<OwnedFd> {
-        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(CWD, &self.root, flags, Mode::empty())?)
+    /// The directory that the path does not leave.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The path from there on.
+    pub fn inside(&self) -> &Path {
+        &self.inside
     }
 
     /// # Errors
     /// When there is no such file, or it is no regular one, or larger than 64 MiB, or a link leads out.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         // A pipe that nobody writes to must not hold up the reader.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(open_below(self.root()?.as_fd(), &self.inside, flags)?);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = File::from(Below::new(&self.root, Links::Inside)?.open(&self.inside, flags)?);
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -122,58 +126,13 @@ impl Location {
     /// # Errors
     /// When the system refuses it, or a link leads out.
     pub fn write(&self, content: &[u8], ownership: Ownership) -> io::Result<()> {
-        let name = self.inside.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
-        let parent = self.make_parent()?;
-        let mut draft = std::ffi::OsString::from(".");
-        draft.push(name);
-        draft.push(".new");
-        let draft = PathBuf::from(draft);
-        match rustix::fs::unlinkat(&parent, &draft, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        // Never more than the owner may until the rights are set.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::openat(&parent, &draft, flags, Mode::from_raw_mode(0o600))?);
-        file.write_all(content)?;
+        let mut draft = Below::new(&self.root, Links::Inside)?.draft(&self.inside, None)?;
+        draft.file.write_all(content)?;
         if ownership.uid.is_some() || ownership.gid.is_some() {
-            std::os::unix::fs::fchown(&file, ownership.uid, ownership.gid)?;
+            std::os::unix::fs::fchown(&draft.file, ownership.uid, ownership.gid)?;
         }
-        file.set_permissions(std::fs::Permissions::from_mode(ownership.mode))?;
-        rustix::fs::renameat(&parent, &draft, &parent, name)?;
-        Ok(())
-    }
-
-    fn make_parent(&self) -> io::Result<OwnedFd> {
-        let root = self.root()?;
-        let mut path = PathBuf::from(".");
-        for part in self.inside.parent().into_iter().flat_map(Path::components) {
-            path.push(part);
-            match open_below(root.as_fd(), &path, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let above = path.parent().unwrap_or(Path::new("."));
-                    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-                    let above = open_below(root.as_fd(), above, flags)?;
-                    rustix::fs::mkdirat(&above, part.as_os_str(), Mode::from_raw_mode(0o755))?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        open_below(root.as_fd(), &path, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC)
-    }
-}
-
-fn open_below(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
-        Ok(file) => Ok(file),
-        Err(Errno::XDEV | Errno::LOOP) => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "a link leads out of the directory of the task",
-        )),
-        Err(errno) => Err(errno.into()),
+        draft.file.set_permissions(std::fs::Permissions::from_mode(ownership.mode))?;
+        draft.place()
     }
 }
 

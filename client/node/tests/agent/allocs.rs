@@ -179,9 +179,9 @@ async fn a_failed_task_takes_its_siblings_along() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_supported_fails_with_a_reason() {
     let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
-    let mut artifact = mock("t", json!({"run_for": "1h"}));
-    artifact["Artifacts"] = json!([{"GetterSource": "http://localhost/x"}]);
-    servers.assign(alloc(1, "service", json!([artifact])));
+    let mut vault = mock("t", json!({"run_for": "1h"}));
+    vault["Vault"] = json!({"Role": "r"});
+    servers.assign(alloc(1, "service", json!([vault])));
     servers.assign(alloc(2, "service", json!([mock("t", json!({"run_fro": "1h"}))])));
     servers.assign(group_alloc(
         3,
@@ -195,7 +195,7 @@ async fn what_is_not_supported_fails_with_a_reason() {
     servers.assign(broken);
     let agent = start(settings(base.path()), &servers).await;
     for (id, kind, text) in [
-        (1, "Task hook failed", "artifacts: not supported by this node"),
+        (1, "Task hook failed", "vault: not supported by this node"),
         (2, "Failed Validation", "driver mock_driver has no config key \"run_fro\""),
         (3, "Setup Failure", "failed to setup alloc: pre-run hook \"network\" failed"),
     ] {

@@ -1,6 +1,7 @@
 //! Whole agents against servers in memory. One binary: each more would be linked again.
 
 mod allocs;
+mod artifacts;
 mod docker;
 mod docker_images;
 mod drivers;

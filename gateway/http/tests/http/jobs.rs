@@ -347,8 +347,8 @@ async fn what_a_job_asks_for_in_vain_is_said_by_name() {
 async fn what_is_sure_to_fail_is_refused() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");
-    job["TaskGroups"][0]["Tasks"][0]["Artifacts"] = json!([{"GetterSource": "https://example.org/x"}]);
-    let text = "artifact: the task would fail: nodes of this release download nothing";
+    job["TaskGroups"][0]["Tasks"][0]["Artifacts"] = json!([{"GetterSource": "file:///etc/passwd"}]);
+    let text = "artifact: the task would fail: files of the node itself are no artifacts";
     for (path, body) in [("/v1/jobs", json!({"Job": job})), ("/v1/job/web/plan", json!({"Job": job}))] {
         let refused = cluster.put(path, &body).await;
         assert_eq!(refused.status, 400, "{path}");

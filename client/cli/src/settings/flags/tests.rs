@@ -166,6 +166,12 @@ fn errors_show_their_position() {
             "client { host_network \"x\" { cidr = \"nowhere\" } }",
             "host_network \"x\": cidr: expected networks like 10.0.0.0/8, not \"nowhere\"",
         ),
+        ("client { artifact { http_max_size = \"1XB\" } }", "\"http_max_size\": expected a size"),
+        ("client { artifact { git_timeout = \"0s\" } }", "git_timeout = 0s: expected more than 0s"),
+        (
+            "client { artifact { filesystem_isolation_extra_paths = [\"d:r:/x\"] } }",
+            "\"filesystem_isolation_extra_paths\": not supported yet",
+        ),
         ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported yet"),
         ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
         (

@@ -3,6 +3,7 @@
 //! To add a hook, write a file with a type that implements [`TaskHook`], and add it to [`all`] at its place. Hooks run
 //! one after the other, in the order of the list at every step.
 
+mod artifacts;
 mod dispatch_payload;
 pub(crate) mod environment;
 mod identities;
@@ -45,6 +46,7 @@ fn all() -> Vec<Box<dyn TaskHook>> {
         Box::new(dispatch_payload::DispatchPayload),
         Box::new(volumes::Volumes),
         Box::new(network::NetworkFiles),
+        Box::new(artifacts::Artifacts),
         Box::new(identities::Identities::default()),
         Box::new(templates::Templates::default()),
         Box::new(services::TaskServices::default()),

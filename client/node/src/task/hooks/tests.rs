@@ -153,6 +153,7 @@ fn the_list_is_in_the_order_of_nomad() {
             "dispatch_payload",
             "volumes",
             "network",
+            "artifacts",
             "identities",
             "template",
             "task_services",

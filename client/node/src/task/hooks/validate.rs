@@ -33,7 +33,6 @@ fn check(task: &Task, can_mount: bool) -> Result<(), HookError> {
     let blocks = [
         ("vault", task.vault.is_some()),
         ("secrets", !task.secrets.is_empty()),
-        ("artifacts", !task.artifacts.is_empty()),
         ("csi_plugin_supervisor", task.csi_plugin_config.is_some()),
         ("pause", task.schedule.is_some()),
         ("consul_connect", !task.kind.is_empty()),
@@ -66,8 +65,9 @@ mod tests {
     #[test]
     fn blocks_that_are_not_supported_are_rejected_by_name() {
         check(&task(json!({"Identity": {"Name": "default", "Env": true}})), false).unwrap();
+        check(&task(json!({"Artifacts": [{"GetterSource": "x"}]})), false).unwrap();
         for (block, hook) in
-            [(json!({"Artifacts": [{"GetterSource": "x"}]}), "artifacts"), (json!({"Vault": {}}), "vault")]
+            [(json!({"Secrets": [{"Name": "x"}]}), "secrets"), (json!({"Vault": {}}), "vault")]
         {
             let error = check(&task(block), true).unwrap_err();
             assert_eq!(error.to_string(), format!("{hook}: not supported by this node"));

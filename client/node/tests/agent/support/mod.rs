@@ -4,6 +4,7 @@ pub mod engine;
 pub mod listening;
 pub mod packages;
 pub mod registry;
+pub mod web;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use executor::{process, spec};
 use model::document::{Allocation, Node, TaskState};
 use node::Agent;
+use node::artifacts::ArtifactSettings;
 use node::drivers::BUILTIN;
 use node::server::{Assigned, Lease, ServerClient, ServerError, TemplateRead};
 use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
@@ -377,6 +379,7 @@ pub fn settings(base: &Path) -> NodeSettings {
             allocs_max: 50,
         },
         templates: TemplateSettings::usual(),
+        artifacts: ArtifactSettings::usual(),
         task_open_files: Some(777),
         intro_token: String::new(),
         log: Default::default(),

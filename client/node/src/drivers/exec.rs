@@ -15,7 +15,7 @@ use futures_util::stream::BoxStream;
 use serde_json::Value;
 
 use crate::driver::capabilities::{self, Allowed};
-use crate::driver::process::{self, ExecutorState, TaskUser, find_user};
+use crate::driver::process::{self, TaskUser, find_user};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
     Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, Health, RunningTask,
@@ -118,14 +118,11 @@ impl Driver for ExecDriver {
     }
 
     fn recover<'a>(&'a self, state: &'a Value) -> BoxFuture<'a, Result<Arc<dyn RunningTask>, DriverError>> {
-        Box::pin(async move {
-            let task = process::recover(&ExecutorState::read(state)?)?;
-            Ok(Arc::new(task) as Arc<dyn RunningTask>)
-        })
+        Box::pin(async move { process::recover(state) })
     }
 
     fn destroy<'a>(&'a self, state: &'a Value, force: bool) -> BoxFuture<'a, Result<(), DriverError>> {
-        Box::pin(async move { process::destroy(&ExecutorState::read(state)?, force).await })
+        Box::pin(process::destroy(state, force))
     }
 
     fn end_unknown<'a>(&'a self, known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {
@@ -167,8 +164,7 @@ impl Isolated {
     ) -> Result<Started, StartError> {
         self.usable().map_err(StartError::fatal)?;
         let spec = self.spec(&config, command, args)?;
-        let (state, task) = self.host.executors.start(&config.alloc_id, &config.instance, &spec).await?;
-        Ok(Started { task: Arc::new(task), state: state.to_value(), network: None })
+        self.host.executors.start(&config.alloc_id, &config.instance, &spec).await
     }
 
     /// What the executor runs.

@@ -9,7 +9,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 
 use super::exec::{ISOLATED, Isolated, OPERATOR, unusable};
-use crate::driver::process::{self, ExecutorState};
+use crate::driver::process;
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
     Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, RunningTask, Schema,
@@ -79,14 +79,11 @@ impl Driver for Java {
     }
 
     fn recover<'a>(&'a self, state: &'a Value) -> BoxFuture<'a, Result<Arc<dyn RunningTask>, DriverError>> {
-        Box::pin(async move {
-            let task = process::recover(&ExecutorState::read(state)?)?;
-            Ok(Arc::new(task) as Arc<dyn RunningTask>)
-        })
+        Box::pin(async move { process::recover(state) })
     }
 
     fn destroy<'a>(&'a self, state: &'a Value, force: bool) -> BoxFuture<'a, Result<(), DriverError>> {
-        Box::pin(async move { process::destroy(&ExecutorState::read(state)?, force).await })
+        Box::pin(process::destroy(state, force))
     }
 
     fn end_unknown<'a>(&'a self, known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 
-use crate::driver::process::{self, ExecutorState, Executors, find_command, find_user};
+use crate::driver::process::{self, Executors, find_command, find_user};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
     Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, RunningTask, Schema,
@@ -93,20 +93,16 @@ impl Driver for RawExec {
             }
             let (alloc_id, instance) = (config.alloc_id.clone(), config.instance.clone());
             let spec = self.spec(config)?;
-            let (state, task) = self.executors.start(&alloc_id, &instance, &spec).await?;
-            Ok(Started { task: Arc::new(task), state: state.to_value(), network: None })
+            self.executors.start(&alloc_id, &instance, &spec).await
         })
     }
 
     fn recover<'a>(&'a self, state: &'a Value) -> BoxFuture<'a, Result<Arc<dyn RunningTask>, DriverError>> {
-        Box::pin(async move {
-            let task = process::recover(&ExecutorState::read(state)?)?;
-            Ok(Arc::new(task) as Arc<dyn RunningTask>)
-        })
+        Box::pin(async move { process::recover(state) })
     }
 
     fn destroy<'a>(&'a self, state: &'a Value, force: bool) -> BoxFuture<'a, Result<(), DriverError>> {
-        Box::pin(async move { process::destroy(&ExecutorState::read(state)?, force).await })
+        Box::pin(process::destroy(state, force))
     }
 
     fn end_unknown<'a>(&'a self, known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {

@@ -31,8 +31,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{
-    DriverError, Exec, ExecConfig, ExecError, Outcome, RunningTask, StartError, TaskConfig, TaskHandle,
-    TaskStatus, Usage, outcome_of, sampled,
+    DriverError, Exec, ExecConfig, ExecError, Outcome, RunningTask, StartError, Started, TaskConfig,
+    TaskHandle, TaskStatus, Usage, outcome_of, sampled,
 };
 
 pub use cgroup::{CgroupParent, inherit_cores};
@@ -101,7 +101,7 @@ impl Executors {
         alloc_id: &str,
         instance: &str,
         spec: &ExecutorSpec,
-    ) -> Result<(ExecutorState, ExecutorTask), StartError> {
+    ) -> Result<Started, StartError> {
         let directory = self.directory.join(format!("{}-{instance}", short(alloc_id)));
         let write = || -> std::io::Result<()> {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -111,7 +111,11 @@ impl Executors {
         let launched = self.launch(&directory).await;
         let state = ExecutorState { directory };
         match launched {
-            Ok(process) => Ok((state.clone(), ExecutorTask::attach(state.directory, process))),
+            Ok(process) => Ok(Started {
+                state: state.to_value(),
+                task: Arc::new(ExecutorTask::attach(state.directory, process)),
+                network: None,
+            }),
             Err(error) => {
                 remove(&state);
                 Err(error)
@@ -186,8 +190,8 @@ fn short(id: &str) -> String {
 ///
 /// # Errors
 /// When there is neither.
-pub fn recover(state: &ExecutorState) -> Result<ExecutorTask, DriverError> {
-    let directory = &state.directory;
+pub fn recover(state: &serde_json::Value) -> Result<Arc<dyn RunningTask>, DriverError> {
+    let directory = &ExecutorState::read(state)?.directory;
     let state: Option<ExecutorProcesses> = spec::read(directory, spec::STATE_FILE)
         .map_err(|error| DriverError::Failed(format!("executor state: {error}")))?;
     let state = state.ok_or_else(|| DriverError::failed("the executor left no state"))?;
@@ -195,21 +199,22 @@ pub fn recover(state: &ExecutorState) -> Result<ExecutorTask, DriverError> {
         kill_orphans(directory, &state.executor);
         return Err(DriverError::failed("the executor is gone"));
     }
-    Ok(ExecutorTask::attach(directory.clone(), state))
+    Ok(Arc::new(ExecutorTask::attach(directory.clone(), state)))
 }
 
 /// Removes the files of an executor, and what is left of its task.
 ///
 /// # Errors
 /// [`DriverError::StillRunning`] while it runs, without `force`.
-pub async fn destroy(state: &ExecutorState, force: bool) -> Result<(), DriverError> {
+pub async fn destroy(state: &serde_json::Value, force: bool) -> Result<(), DriverError> {
+    let state = ExecutorState::read(state)?;
     if let Some(processes) = running(&state.directory) {
         if !force {
             return Err(DriverError::StillRunning);
         }
         stop(&state.directory, &processes, Signal::SIGKILL, Duration::ZERO).await;
     }
-    remove(state);
+    remove(&state);
     Ok(())
 }
 
@@ -260,10 +265,6 @@ async fn gone_within(process: &ProcessIdentity, patience: Duration) -> bool {
 fn end_session(executor: Option<ProcessIdentity>, group: Option<CgroupSpec>) {
     if let Some(executor) = executor.filter(ProcessIdentity::is_alive) {
         process::kill_session(executor.pid);
-        // One that had not begun a session of its own yet.
-        if executor.is_alive() {
-            process::signal(executor.pid, Signal::SIGKILL).ok();
-        }
     }
     if let Some(group) = group {
         executor::cgroup::kill(&group);

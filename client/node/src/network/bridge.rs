@@ -15,7 +15,7 @@ use super::link::{Link, Links};
 use super::namespace;
 use super::nft::{self, Layer};
 use super::record::{self, Port, Record};
-use super::rules::{self, Attached, Forward, Shape};
+use super::rules::{self, Attached, Shape};
 use super::{NetworkError, NetworkSettings};
 
 /// The name of the interface inside.
@@ -157,16 +157,13 @@ pub fn filter<'r>(
     if ports.is_empty() {
         return clear(settings, &name);
     }
-    let forwards: Vec<Vec<Forward>> =
-        ports.iter().map(|port| port.forwards.iter().copied().map(Forward::from).collect()).collect();
     let attached: Vec<Attached<'_>> = ports
         .iter()
-        .zip(&forwards)
-        .map(|(port, forwards)| Attached {
+        .map(|port| Attached {
             interface: &port.interface,
             address: port.address,
             address_v6: port.address_v6,
-            forwards,
+            forwards: &port.forwards,
             isolated: port.isolated.as_deref(),
         })
         .collect();

@@ -273,7 +273,7 @@ impl Shared {
             interface: bridge::port_name(&request.alloc_id),
             address: subnet.address(host),
             address_v6: self.settings.bridge_subnet_v6.map(|subnet| subnet.address(host)),
-            forwards: request.forwards(),
+            forwards: request.ports.clone(),
             isolated: request.isolated.clone(),
         })
     }

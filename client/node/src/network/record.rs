@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use model::document::DNSConfig;
@@ -45,23 +45,10 @@ pub struct Port {
     #[serde(default)]
     pub address_v6: Option<Ipv6Addr>,
     #[serde(default)]
-    pub forwards: Vec<StoredForward>,
+    pub forwards: Vec<Forward>,
     /// Who reaches it; all others do not.
     #[serde(default)]
     pub isolated: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredForward {
-    pub host: Option<IpAddr>,
-    pub host_port: u16,
-    pub port: u16,
-}
-
-impl From<StoredForward> for Forward {
-    fn from(StoredForward { host, host_port, port }: StoredForward) -> Forward {
-        Forward { host, host_port, port }
-    }
 }
 
 /// What plugins were called with, and what they have said: they are called with the same to undo it.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use model::document::{Allocation, NetworkResource, TaskGroup};
 
-use super::record::StoredForward;
+use super::rules::Forward;
 use crate::task::environment::{Environment, group_ports};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,32 +20,15 @@ pub enum Mode {
 pub struct Request {
     pub alloc_id: String,
     pub mode: Mode,
-    pub ports: Vec<RequestedPort>,
+    pub ports: Vec<Forward>,
     /// Those of the same name reach each other, others do not reach them.
     pub isolated: Option<String>,
     /// The driver that makes the namespace; empty for the agent.
     pub driver: String,
+    /// The name that the job gives its host, with what it refers to.
+    pub hostname: Option<String>,
     /// What plugins get to know of the allocation.
     pub args: Vec<(String, String)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestedPort {
-    /// The address of the host that it is on; `None` for all of them.
-    pub host: Option<IpAddr>,
-    pub host_port: u16,
-    pub port: u16,
-}
-
-impl Request {
-    pub(super) fn forwards(&self) -> Vec<StoredForward> {
-        let forward = |port: &RequestedPort| StoredForward {
-            host: port.host,
-            host_port: port.host_port,
-            port: port.port,
-        };
-        self.ports.iter().map(forward).collect()
-    }
 }
 
 /// What the group asks for; nothing for the network of the host. `bind_wildcard`: ports of the default host network are at
@@ -77,15 +60,12 @@ pub fn group_request(
         isolated: isolated(alloc, network, &mode)?,
         mode,
         driver: String::new(),
+        hostname: Some(env.replace(&network.hostname)).filter(|name| !name.is_empty()),
         args: args(alloc, network, env, region),
     }))
 }
 
-fn ports(
-    alloc: &Allocation,
-    network: &NetworkResource,
-    bind_wildcard: bool,
-) -> Result<Vec<RequestedPort>, String> {
+fn ports(alloc: &Allocation, network: &NetworkResource, bind_wildcard: bool) -> Result<Vec<Forward>, String> {
     let wanted = || network.reserved_ports.iter().chain(&network.dynamic_ports.0);
     let ports = group_ports(alloc).into_iter().map(|port| {
         let by_default = wanted()
@@ -103,7 +83,7 @@ fn ports(
         };
         let host_port = number(port.value)?;
         let port = if port.to > 0 { number(port.to)? } else { host_port };
-        Ok(RequestedPort { host, host_port, port })
+        Ok(Forward { host, host_port, port })
     });
     ports.collect()
 }
@@ -171,8 +151,8 @@ mod tests {
         assert_eq!(
             found.ports,
             [
-                RequestedPort { host: None, host_port: 20001, port: 80 },
-                RequestedPort { host: private, host_port: 20002, port: 20002 },
+                Forward { host: None, host_port: 20001, port: 80 },
+                Forward { host: private, host_port: 20002, port: 20002 },
             ]
         );
         assert_eq!((found.mode, found.isolated), (Mode::Bridge, None));

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
+
 use super::link::octets;
 use super::nft::{Base, Chain, Header, Hook, Is, Layer, Meta, Part, Rule, Set, Table, interface};
 use super::subnet::{Subnet, mask};
@@ -22,7 +24,9 @@ pub struct Shape<'a> {
 }
 
 /// A port of the host that leads into an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+///
+/// It stands in records: fields are only ever added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Forward {
     /// The address of the host that it is on; `None` for all of them.
     pub host: Option<IpAddr>,

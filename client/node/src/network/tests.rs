@@ -5,7 +5,7 @@ use std::net::{SocketAddr as NetAddress, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use super::request::RequestedPort;
+use super::rules::Forward;
 use super::*;
 
 /// Set in the process that has the namespaces of its own.
@@ -51,13 +51,14 @@ fn alloc_id(number: u32) -> String {
 }
 
 fn request(number: u32, mode: Mode) -> Request {
-    let ports = vec![RequestedPort { host: None, host_port: 20000 + number as u16, port: 80 }];
+    let ports = vec![Forward { host: None, host_port: 20000 + number as u16, port: 80 }];
     Request {
         alloc_id: alloc_id(number),
         mode,
         ports,
         isolated: None,
         driver: String::new(),
+        hostname: None,
         args: Vec::new(),
     }
 }

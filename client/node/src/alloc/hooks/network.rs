@@ -27,8 +27,7 @@ impl Network {
         let Some(group) = group_of(&newest) else { return Ok(()) };
         let request = request(alloc, &newest, group).map_err(|error| fails(&error))?;
         let Some(request) = request else { return Ok(()) };
-        let hostname = hostname(alloc, group);
-        let driver = request.driver.clone();
+        let (driver, hostname) = (request.driver.clone(), request.hostname.clone());
         if hostname.is_some() && driver.is_empty() {
             return Err(fails(&"network hostname: none of the group's drivers can set a hostname"));
         }
@@ -107,15 +106,4 @@ fn request(alloc: &AllocContext, newest: &Allocation, group: &TaskGroup) -> Resu
         }
     }
     Ok(Some(request))
-}
-
-/// The name that the job gives its host, with what it refers to.
-pub fn hostname(alloc: &AllocContext, group: &TaskGroup) -> Option<String> {
-    let newest = alloc.alloc();
-    let given = group.networks.first().map(|network| network.hostname.clone())?;
-    let env = newest
-        .job
-        .as_ref()
-        .map(|job| environment::of_group(&alloc.context, &alloc.dir, &newest, job, group))?;
-    Some(env.replace(&given)).filter(|name| !name.is_empty())
 }

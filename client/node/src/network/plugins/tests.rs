@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
-use super::super::request::{Mode, RequestedPort};
+use super::super::request::Mode;
+use super::super::rules::Forward;
 use super::*;
 
 /// A plugin that writes down how it was called, and answers as it should.
@@ -71,9 +72,10 @@ fn request() -> Request {
     Request {
         alloc_id: "a1".into(),
         mode: Mode::Plugins("net".into()),
-        ports: vec![RequestedPort { host: None, host_port: 20001, port: 80 }],
+        ports: vec![Forward { host: None, host_port: 20001, port: 80 }],
         isolated: None,
         driver: String::new(),
+        hostname: None,
         args: vec![("IgnoreUnknown".into(), "true".into()), ("NOMAD_JOB_ID".into(), "web".into())],
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use template::{Dependency, Fetched};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::context::Context;
 use crate::server::{ServerError, TemplateRead};
@@ -43,13 +43,7 @@ struct Watch {
     answer: watch::Receiver<Fetched>,
     /// By allocation: the token of one that has ended may be refused.
     tokens: Arc<Mutex<Tokens>>,
-    asking: AbortHandle,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.asking.abort();
-    }
+    _asking: AbortOnDropHandle<()>,
 }
 
 type Tokens = BTreeMap<String, String>;
@@ -104,8 +98,8 @@ impl Watches {
                     tokens: Arc::clone(&tokens),
                     answer: sender,
                 };
-                let asking = tokio::spawn(asker.run()).abort_handle();
-                let watch = Arc::new(Watch { answer, tokens, asking });
+                let asking = AbortOnDropHandle::new(tokio::spawn(asker.run()));
+                let watch = Arc::new(Watch { answer, tokens, _asking: asking });
                 all.insert(key, Arc::downgrade(&watch));
                 watch
             }

@@ -17,8 +17,8 @@ use model::document::{Allocation, WorkloadIdentity};
 use nix::sys::signal::Signal;
 use nix::unistd::User;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 use wire::messages::WorkloadIdentityRequest;
 
 use super::{StartRequest, TaskContext, TaskHook, parts};
@@ -45,17 +45,7 @@ pub(super) type Tokens = BTreeMap<String, String>;
 pub struct Identities {
     /// The newest tokens by the names of their identities; the renewal changes them while the task runs.
     tokens: Arc<Mutex<Tokens>>,
-    renewing: Option<Renewing>,
-}
-
-/// Ends the renewal when it is dropped.
-#[derive(Debug)]
-struct Renewing(JoinHandle<()>);
-
-impl Drop for Renewing {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    renewing: Option<AbortOnDropHandle<()>>,
 }
 
 impl TaskHook for Identities {
@@ -119,7 +109,8 @@ impl Identities {
         let expiring: Vec<WorkloadIdentity> =
             used.iter().filter(|identity| identity.ttl.0 > base::Duration::ZERO).cloned().collect();
         let renewal = Renewal { task: task.clone(), expiring, place, tokens: Arc::clone(&self.tokens) };
-        self.renewing = (!renewal.expiring.is_empty()).then(|| Renewing(tokio::spawn(renewal.run())));
+        self.renewing =
+            (!renewal.expiring.is_empty()).then(|| AbortOnDropHandle::new(tokio::spawn(renewal.run())));
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::document::{Allocation, WorkloadIdentity};
 use template::Dependency;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::identities::{self, Refusal};
 use super::{StartRequest, TaskContext, TaskHook, environment, parts};
@@ -45,22 +45,12 @@ pub struct Templates {
 struct RenderedOnce {
     env: SharedEnv,
     /// None where nothing can change.
-    following: Option<Following>,
-}
-
-/// Ends the following when it is dropped.
-#[derive(Debug)]
-struct Following(JoinHandle<()>);
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    following: Option<AbortOnDropHandle<()>>,
 }
 
 impl RenderedOnce {
     fn failed(&self) -> bool {
-        self.following.as_ref().is_some_and(|following| following.0.is_finished())
+        self.following.as_ref().is_some_and(|following| following.is_finished())
     }
 }
 
@@ -153,7 +143,7 @@ impl Templates {
         let follows = at_once || renderer.follows();
         let follower = Follower { renderer, task: task.clone(), env: Arc::clone(&env) };
         let following = follows.then(|| {
-            Following(tokio::spawn(async move {
+            AbortOnDropHandle::new(tokio::spawn(async move {
                 let mut follower = follower;
                 // An earlier agent's token is not stored.
                 if at_once {

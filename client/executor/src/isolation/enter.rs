@@ -65,13 +65,13 @@ fn prepare(launch: &Launch, spec: &ExecutorSpec, isolation: &IsolationSpec) -> i
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "command is not present");
     let (name, args) = launch.command.split_first().ok_or_else(missing)?;
     let program = find::in_path(name, &spec.work_dir, path)?;
-    privileges::give_up(isolation, spec.user)?;
+    let capabilities = privileges::give_up(isolation, spec.user)?;
     inner::go_to(&spec.work_dir)?;
     // After the change of the user, which undoes it.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(&spec.env);
-    privileges::confine(isolation)?;
+    privileges::confine(isolation, capabilities)?;
     Ok(command)
 }
 

@@ -31,7 +31,7 @@ fn prepare(order: &Order, socket: &mut UnixStream) -> io::Result<Command> {
     view::make(isolation, spec.user)?;
     let program = find::in_root(&spec.command, isolation)?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    privileges::give_up(isolation, spec.user)?;
+    let capabilities = privileges::give_up(isolation, spec.user)?;
     // As the user: a directory that it may not enter is none to work in.
     go_to(&spec.work_dir)?;
     // After the change of the user, which undoes it.
@@ -42,7 +42,7 @@ fn prepare(order: &Order, socket: &mut UnixStream) -> io::Result<Command> {
     let mut command = Command::new(program);
     command.args(&spec.args).env_clear().envs(&spec.env);
     // Last: it may forbid what was needed so far.
-    privileges::confine(isolation)?;
+    privileges::confine(isolation, capabilities)?;
     Ok(command)
 }
 

@@ -17,9 +17,11 @@ const ALL: &str = "ALL";
 
 /// Becomes the user with the task's capabilities and no others, for ever.
 ///
+/// Returns the capabilities.
+///
 /// # Errors
 /// Names a capability that does not exist.
-pub fn give_up(isolation: &IsolationSpec, user: Option<UserIds>) -> io::Result<()> {
+pub fn give_up(isolation: &IsolationSpec, user: Option<UserIds>) -> io::Result<CapabilitySet> {
     let known = known_to_kernel();
     let wanted = wanted(isolation)?;
     for capability in known.difference(wanted).iter() {
@@ -42,16 +44,16 @@ pub fn give_up(isolation: &IsolationSpec, user: Option<UserIds>) -> io::Result<(
     for capability in inheritable.iter() {
         configure_capability_in_ambient_set(capability, true)?;
     }
-    Ok(())
+    Ok(wanted)
 }
 
 /// From here on only what the task may do itself.
-pub fn confine(isolation: &IsolationSpec) -> io::Result<()> {
+pub fn confine(isolation: &IsolationSpec, capabilities: CapabilitySet) -> io::Result<()> {
     if isolation.no_new_privileges {
         set_no_new_privs(true)?;
     }
     if isolation.seccomp {
-        filter::install(wanted(isolation)?)?;
+        filter::install(capabilities)?;
     }
     Ok(())
 }

@@ -136,6 +136,10 @@ fn is_file(listed: &str, file: &str) -> bool {
     listed == file || listed.rsplit('/').next() == Some(file)
 }
 
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Sees all bytes of a file.
 pub struct Checker {
     digest: Digest,
@@ -150,7 +154,7 @@ impl Checker {
     /// # Errors
     /// When the file is another one.
     pub fn finish(self) -> Result<(), FetchError> {
-        let found: String = self.hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = hex(&self.hasher.finalize());
         if found == self.digest.hex {
             return Ok(());
         }

@@ -24,7 +24,7 @@ use crate::{git, hg, place, s3, sandbox, unpack};
 /// Most memory of a child that unpacks: a format may ask for gigabytes to begin with.
 const UNPACK_MEMORY_BYTES: u64 = 4 << 30;
 
-/// Shorter ones stand in words that are none.
+/// Shorter ones are found in ordinary words, which would be hidden too.
 const SECRET_MIN: usize = 4;
 
 pub fn main() -> ExitCode {

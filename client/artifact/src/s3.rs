@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use reqwest::Url;
 
 use crate::FetchError;
+use crate::checksum::hex;
 use crate::source::Source;
 
 /// What S3 leaves as it is in a path or a parameter.
@@ -145,10 +146,6 @@ fn canonical_query(url: &Url) -> String {
         url.query_pairs().map(|(name, value)| format!("{}={}", encode(&name), encode(&value))).collect();
     pairs.sort();
     pairs.join("&")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

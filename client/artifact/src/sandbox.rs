@@ -47,7 +47,7 @@ const READABLE: [&str; 28] = [
 ];
 
 /// Programs that fetch repositories, and what they read.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 11] = [
     "/bin",
     "/sbin",
     "/usr/bin",
@@ -55,12 +55,19 @@ const PROGRAMS: [&str; 9] = [
     "/usr/libexec",
     "/usr/local",
     "/usr/share",
+    "/lib",
+    "/lib32",
     "/lib64",
     "/usr/lib",
 ];
-const PROGRAM_SETTINGS: [&str; 4] =
-    ["/etc/gitconfig", "/etc/ssh/ssh_config", "/etc/ssh/ssh_config.d", "/etc/mercurial"];
-const KNOWN_HOSTS: [&str; 2] = ["/etc/ssh/ssh_known_hosts", "/etc/alternatives"];
+const PROGRAM_SETTINGS: [&str; 6] = [
+    "/etc/gitconfig",
+    "/etc/ssh/ssh_config",
+    "/etc/ssh/ssh_config.d",
+    "/etc/ssh/ssh_known_hosts",
+    "/etc/mercurial",
+    "/etc/alternatives",
+];
 
 /// Of the home of the agent's user.
 const HOME: [&str; 6] = [".netrc", ".ssh", ".gitconfig", ".config/git", ".hgrc", ".config/hg"];
@@ -93,8 +100,7 @@ pub fn confine(request: &Request, kind: Kind) -> Result<Confinement, FetchError>
     let mut readable: Vec<PathBuf> = READABLE.map(PathBuf::from).into();
     if matches!(kind, Kind::Git | Kind::Hg) {
         programs.extend(PROGRAMS);
-        programs.extend(["/lib", "/lib32"]);
-        readable.extend(PROGRAM_SETTINGS.iter().chain(&KNOWN_HOSTS).map(PathBuf::from));
+        readable.extend(PROGRAM_SETTINGS.map(PathBuf::from));
     }
     if let Some(home) = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()) {
         readable.extend(HOME.map(|name| home.join(name)));

@@ -335,33 +335,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::driver::Limits;
-    use crate::layout::AllocDir;
+    use crate::testing::task_config;
 
     async fn start(config: Value) -> Result<Started, StartError> {
         let config = config.as_object().unwrap().clone().into_iter().collect();
         let config = Values::read(NAME, TASK, config).map_err(StartError::Invalid)?;
-        let dir = AllocDir::new("/nowhere".as_ref(), "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01").unwrap();
-        let config = TaskConfig {
-            alloc_id: "a".into(),
-            task: "t".into(),
-            instance: "i".into(),
-            config,
-            env: BTreeMap::new(),
-            user: String::new(),
-            dir: dir.task("t"),
-            shared_dir: dir.shared(),
-            logs: None,
-            limits: Limits::default(),
-            cores: Vec::new(),
-            ports: Vec::new(),
-            mounts: Vec::new(),
-            network_namespace: None,
-            hosts_file: None,
-            resolv_conf: None,
-            names: Default::default(),
-        };
-        Mock.start(config).await
+        Mock.start(TaskConfig { config, ..task_config() }).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::document::Allocation;
 use node::NodeSettings;
 use node::templates::{Retry, Wait};
 use serde_json::{Value, json};
@@ -29,6 +30,11 @@ fn with_templates(mut task: Value, templates: &[Value]) -> Value {
         })
         .collect();
     task
+}
+
+/// An allocation of a task that does nothing for an hour.
+fn templated(templates: &[Value]) -> Allocation {
+    alloc(1, "service", json!([with_templates(mock("t", json!({"run_for": "1h"})), templates)]))
 }
 
 fn file(base: &Path, path: &str) -> PathBuf {
@@ -96,11 +102,7 @@ async fn files_and_variables_are_there_when_the_task_starts() {
 async fn a_task_waits_for_what_is_missing_and_says_so() {
     let (base, servers) = (Base::new(), FakeServers::new());
     let templates = [json!({"EmbeddedTmpl": READS_VARIABLE, "DestPath": "local/conf"})];
-    servers.assign(alloc(
-        1,
-        "service",
-        json!([with_templates(mock("t", json!({"run_for": "1h"})), &templates)]),
-    ));
+    servers.assign(templated(&templates));
     let agent = start(quick(base.path()), &servers).await;
     let state = servers.await_task(&alloc_id(1), "t", |state| kinds(state).contains(&"Template"));
     let event = state.events.iter().find(|event| event.kind == "Template").unwrap();
@@ -121,11 +123,7 @@ async fn what_changes_while_another_template_waits_is_in_the_text_at_the_start()
         json!({"EmbeddedTmpl": READS_VARIABLE, "DestPath": "local/conf"}),
         json!({"EmbeddedTmpl": early, "DestPath": "local/early"}),
     ];
-    servers.assign(alloc(
-        1,
-        "service",
-        json!([with_templates(mock("t", json!({"run_for": "1h"})), &templates)]),
-    ));
+    servers.assign(templated(&templates));
     let agent = start(quick(base.path()), &servers).await;
     await_file(base.path(), "local/early", "one");
     set(&servers, "early", json!({"user": "two"}));
@@ -139,11 +137,7 @@ async fn what_changes_while_another_template_waits_is_in_the_text_at_the_start()
 async fn a_task_that_waits_can_be_stopped() {
     let (base, servers) = (Base::new(), FakeServers::new());
     let templates = [json!({"EmbeddedTmpl": READS_VARIABLE, "DestPath": "local/conf"})];
-    servers.assign(alloc(
-        1,
-        "service",
-        json!([with_templates(mock("t", json!({"run_for": "1h"})), &templates)]),
-    ));
+    servers.assign(templated(&templates));
     let agent = start(quick(base.path()), &servers).await;
     eventually("a query", || (begun(&servers, "nomad.var.block(app)") > 0).then_some(()));
     servers.stop(&alloc_id(1));
@@ -265,11 +259,7 @@ async fn a_template_that_fails_later_ends_the_task() {
     set(&servers, "app", json!({"user": "1"}));
     let text = "{{ with nomadVar \"app\" }}{{ .user.Value | parseInt }}{{ end }}";
     let templates = [json!({"EmbeddedTmpl": text, "DestPath": "local/a"})];
-    servers.assign(alloc(
-        1,
-        "service",
-        json!([with_templates(mock("t", json!({"run_for": "1h"})), &templates)]),
-    ));
+    servers.assign(templated(&templates));
     let agent = start(quick(base.path()), &servers).await;
     servers.await_status(&alloc_id(1), "running");
     set(&servers, "app", json!({"user": "x"}));
@@ -286,11 +276,7 @@ async fn many_templates_share_one_query() {
     set(&servers, "app", json!({"user": "bob"}));
     let template = |at: usize| json!({"EmbeddedTmpl": READS_VARIABLE, "DestPath": format!("local/{at}"), "ChangeMode": "noop"});
     let templates: Vec<Value> = (0..500).map(template).collect();
-    servers.assign(alloc(
-        1,
-        "service",
-        json!([with_templates(mock("t", json!({"run_for": "1h"})), &templates)]),
-    ));
+    servers.assign(templated(&templates));
     let agent = start(quick(base.path()), &servers).await;
     servers.await_status(&alloc_id(1), "running");
     assert_eq!(agent.local().context.watches.count(), 1);

@@ -11,6 +11,7 @@ use super::super::settings::PLUGIN;
 use super::*;
 use crate::driver::TaskMount;
 use crate::layout::AllocDir;
+use crate::testing::task_config;
 
 const ID: &str = "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01";
 
@@ -29,12 +30,9 @@ fn task_in(base: &Path, config: Value) -> Result<TaskConfig, String> {
         instance: "1".to_string(),
         config: Values::read("docker", TASK, block)?,
         env: BTreeMap::from([("A".to_string(), "1".to_string())]),
-        user: String::new(),
         dir: dir.task("web"),
         shared_dir: dir.shared(),
-        logs: None,
         limits: Limits { cpu_mhz: 500, memory_mb: 64, memory_max_mb: 0, node_cpu_mhz: 4000, node_cores: 2 },
-        cores: Vec::new(),
         ports: vec![
             PortMapping { label: "http".into(), value: 20100, to: 80, host_ip: "10.0.0.1".into() },
             PortMapping { label: "same".into(), value: 20101, to: 0, host_ip: "10.0.0.1".into() },
@@ -46,10 +44,8 @@ fn task_in(base: &Path, config: Value) -> Result<TaskConfig, String> {
             propagation: "rslave",
             selinux_label: String::new(),
         }],
-        network_namespace: None,
-        hosts_file: None,
-        resolv_conf: None,
         names: TaskNames { job_id: "j".into(), node_id: "n".into(), ..TaskNames::default() },
+        ..task_config()
     })
 }
 

@@ -32,8 +32,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until `found` finds something.
 #[track_caller]
-pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+pub fn eventually<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {
+    eventually_within(PATIENCE, what, found)
+}
+
+/// The same, for what may take longer or must not take as long.
+#[track_caller]
+pub fn eventually_within<T>(patience: Duration, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(found) = found() {
             return found;

@@ -9,6 +9,8 @@
 mod own;
 mod relay;
 mod rights;
+mod snapshot;
+mod task;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ use axum::response::Response;
 use metrics::NodeFigures;
 use monitor::AgentConfig;
 use node::{LocalNode, WireServers};
+
+pub use snapshot::router as node_routes;
 
 /// What the routes use.
 #[derive(Clone)]
@@ -41,13 +45,19 @@ pub struct NodeAgent {
 }
 
 /// The whole API.
-pub fn router(agent: NodeAgent) -> Router {
+pub fn router(agent: Arc<NodeAgent>) -> Router {
     let headers = agent.response_headers.iter();
     let headers: HeaderMap =
         headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
-    let agent = Arc::new(agent);
-    let routes = own::router(&agent).fallback(relay::pass_on).with_state(agent);
+    let own_node = node_routes(agent.node.clone());
+    let routes = own::router(&agent).fallback(relay::pass_on).with_state(agent).merge(own_node);
     routes.layer(from_fn_with_state(Arc::new(headers), add_headers))
+}
+
+/// The same for a task of the node: every request has to prove whose it is, whatever holds for others.
+pub fn task_router(agent: Arc<NodeAgent>) -> Router {
+    let check = from_fn_with_state(Arc::clone(&agent), task::check);
+    router(agent).layer(check)
 }
 
 async fn add_headers(State(headers): State<Arc<HeaderMap>>, request: Request, next: Next) -> Response {

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::{NodeAgent, relay};
 
-const TOKEN: HeaderName = HeaderName::from_static("x-nomad-token");
+pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-nomad-token");
 /// Longest answer about a caller; they have some hundred bytes.
 const ANSWER_MAX: usize = 64 * 1024;
 

@@ -5,6 +5,9 @@
 //! strangers, so nothing of it is ever trusted: names are resolved by the kernel below the destination ([`below`]), links
 //! and devices are refused (`unpack.rs`), and there is a bound for everything that can grow ([`Limits`]).
 //!
+//! `snapshot.rs` is used by the agent itself, for the data that an allocation leaves to the one that replaces it on another
+//! node: tasks made it, so it is as little trusted.
+//!
 //! What must never be here: the agent's settings and tasks. What a job says becomes a [`Request`] in `client/node`, which
 //! also ends the child at its deadline.
 //!
@@ -23,6 +26,7 @@ mod program;
 pub mod request;
 mod s3;
 mod sandbox;
+pub mod snapshot;
 pub mod source;
 mod unpack;
 

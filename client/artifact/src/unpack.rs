@@ -16,7 +16,7 @@ use zip::ZipArchive;
 
 use crate::FetchError;
 use crate::below::{Below, Draft};
-use crate::request::{Limits, Rights};
+use crate::request::{Limits, Owner, Rights};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -96,13 +96,7 @@ pub fn unpack(
     into: &Below,
     limits: &Limits,
 ) -> Result<(), FetchError> {
-    let mut unpacker = Unpacker {
-        into,
-        left: Left::of(limits),
-        parents: BTreeSet::new(),
-        directories: Vec::new(),
-        checks_links: !limits.disable_artifact_inspection,
-    };
+    let mut unpacker = Unpacker::new(into, Left::of(limits), !limits.disable_artifact_inspection);
     match format {
         Format::Tar(compression) => {
             let stream = Counted { inner: plain(compression, archive), left: unpacker.left.bytes };
@@ -213,43 +207,65 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-struct Unpacker<'a> {
+pub(crate) struct Unpacker<'a> {
     into: &'a Below,
     left: Left,
     /// Directories that stand in names, made or not.
     parents: BTreeSet<PathBuf>,
-    /// Rights of directories, set when all of their files are there.
-    directories: Vec<(PathBuf, Rights)>,
+    /// Rights of directories and whose they are, set when all of their files are there.
+    directories: Vec<(PathBuf, Rights, Option<Owner>)>,
     checks_links: bool,
+    /// Whose the next file becomes; `None` for the agent's own.
+    owner: Option<Owner>,
 }
 
-impl Unpacker<'_> {
+impl<'a> Unpacker<'a> {
+    fn new(into: &'a Below, left: Left, checks_links: bool) -> Unpacker<'a> {
+        Unpacker { into, left, parents: BTreeSet::new(), directories: Vec::new(), checks_links, owner: None }
+    }
+
+    /// Without limits; links that lead out are errors.
+    pub(crate) fn unlimited(into: &'a Below) -> Unpacker<'a> {
+        Unpacker::new(into, Left { files: None, parents: None, bytes: None }, true)
+    }
+
+    /// Whose what follows becomes.
+    pub(crate) fn own_by(&mut self, owner: Option<Owner>) {
+        self.owner = owner;
+    }
+
     fn tar(&mut self, stream: impl Read) -> Result<(), FetchError> {
         let mut archive = tar::Archive::new(stream);
         for entry in archive.entries().map_err(damaged)? {
-            let mut entry = entry.map_err(damaged)?;
-            let (kind, name) = (entry.header().entry_type(), entry.path_bytes().into_owned());
-            if matches!(kind, EntryType::XGlobalHeader | EntryType::XHeader) {
-                continue;
-            }
-            let path = inside(&name)?;
-            let mode = entry.header().mode().unwrap_or(0o644);
-            let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
-            match kind {
-                EntryType::Directory => self.directory(&path, mode)?,
-                EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                    // Old archives know directories by their last letter only.
-                    if name.ends_with(b"/") {
-                        self.directory(&path, mode)?;
-                    } else {
-                        let time = entry.header().mtime().ok();
-                        self.file(&path, mode, time, &mut entry)?;
-                    }
+            let entry = entry.map_err(damaged)?;
+            self.entry(entry)?;
+        }
+        Ok(())
+    }
+
+    /// One entry of a tar archive.
+    pub(crate) fn entry<R: Read>(&mut self, mut entry: tar::Entry<'_, R>) -> Result<(), FetchError> {
+        let (kind, name) = (entry.header().entry_type(), entry.path_bytes().into_owned());
+        if matches!(kind, EntryType::XGlobalHeader | EntryType::XHeader) {
+            return Ok(());
+        }
+        let path = inside(&name)?;
+        let mode = entry.header().mode().unwrap_or(0o644);
+        let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
+        match kind {
+            EntryType::Directory => self.directory(&path, mode)?,
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                // Old archives know directories by their last letter only.
+                if name.ends_with(b"/") {
+                    self.directory(&path, mode)?;
+                } else {
+                    let time = entry.header().mtime().ok();
+                    self.file(&path, mode, time, &mut entry)?;
                 }
-                EntryType::Symlink => self.link(&path, OsStr::from_bytes(&target))?,
-                EntryType::Link => self.copy(&path, &inside(&target)?)?,
-                _ => return Err(no_file(&path)),
             }
+            EntryType::Symlink => self.link(&path, OsStr::from_bytes(&target))?,
+            EntryType::Link => self.copy(&path, &inside(&target)?)?,
+            _ => return Err(no_file(&path)),
         }
         Ok(())
     }
@@ -299,7 +315,7 @@ impl Unpacker<'_> {
         self.count(path)?;
         self.into.make_dirs(path, 0o755, None).map_err(|error| at(path, error))?;
         if !path.as_os_str().is_empty() {
-            self.directories.push((path.to_path_buf(), mode));
+            self.directories.push((path.to_path_buf(), mode, self.owner));
         }
         Ok(())
     }
@@ -315,6 +331,9 @@ impl Unpacker<'_> {
         let mut draft = self.into.draft(path, None).map_err(|error| at(path, error))?;
         self.write(&mut draft, content).map_err(|error| at(path, error))?;
         let placed = || {
+            if let Some(Owner { uid, gid }) = self.owner {
+                std::os::unix::fs::fchown(&draft.file, Some(uid), Some(gid))?;
+            }
             // Nothing of a stranger may run as somebody else.
             draft.file.set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
             let time = time.and_then(|time| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(time)));
@@ -355,7 +374,7 @@ impl Unpacker<'_> {
                 path.display()
             )));
         }
-        self.into.link(path, target, None).map_err(|error| at(path, error))
+        self.into.link(path, target, self.owner).map_err(|error| at(path, error))
     }
 
     /// A hard link becomes a file of its own: two names of one file would share what is done to either.
@@ -369,10 +388,13 @@ impl Unpacker<'_> {
         self.file(path, metadata.permissions().mode(), None, &mut file)
     }
 
-    fn finish(mut self) -> Result<(), FetchError> {
-        for (path, mode) in self.directories.drain(..).rev() {
+    pub(crate) fn finish(mut self) -> Result<(), FetchError> {
+        for (path, mode, owner) in self.directories.drain(..).rev() {
             let directory = self.into.open(&path, OFlags::RDONLY | OFlags::DIRECTORY);
             let directory = File::from(directory.map_err(|error| at(&path, error))?);
+            if let Some(Owner { uid, gid }) = owner {
+                std::os::unix::fs::fchown(&directory, Some(uid), Some(gid))?;
+            }
             // Its owner has to be able to remove it.
             directory.set_permissions(std::fs::Permissions::from_mode((mode & 0o777) | 0o700))?;
         }
@@ -381,7 +403,7 @@ impl Unpacker<'_> {
 }
 
 /// A name in an archive, as a path that goes down only.
-fn inside(name: &[u8]) -> Result<PathBuf, FetchError> {
+pub(crate) fn inside(name: &[u8]) -> Result<PathBuf, FetchError> {
     let shown = String::from_utf8_lossy(name);
     if name.contains(&0) {
         return Err(FetchError::failed(format!("\"{}\" is no name of a file", shown.escape_debug())));
@@ -422,7 +444,7 @@ fn at(path: &Path, error: io::Error) -> FetchError {
     FetchError::failed(format!("\"{}\": {error}", path.display()))
 }
 
-fn damaged(error: impl std::fmt::Display) -> FetchError {
+pub(crate) fn damaged(error: impl std::fmt::Display) -> FetchError {
     FetchError::failed(format!("the archive cannot be read: {error}"))
 }
 

@@ -96,6 +96,11 @@ const NAMESPACE: Flag<String> = Flag::value(
 )
 .completed_by(Completion::Ids("namespaces"));
 const TOKEN: Flag<String> = Flag::value("token", "SECRET", "The ACL token. Also NOMAD_TOKEN.");
+const AS_OF: Flag<String> = Flag::value(
+    "as-of",
+    "MOMENT",
+    "Show what was then: an index, a time like 2026-01-02T15:04:05Z, or a span like -15m.",
+);
 const NO_COLOR: Flag<bool> = Flag::switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR and NO_COLOR.");
 const FORCE_COLOR: Flag<bool> =
     Flag::switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR.");
@@ -128,6 +133,7 @@ pub(crate) const CLIENT_FLAGS: FlagList = &[
     &REGION,
     &NAMESPACE,
     &TOKEN,
+    &AS_OF,
     &NO_COLOR,
     &FORCE_COLOR,
     &CA_CERT,
@@ -188,12 +194,21 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub(crate) fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
+        self.client_at(namespace, self.args.value(&AS_OF).unwrap_or_default())
+    }
+
+    /// As [`Call::client_in`], of another moment.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub(crate) fn client_at(&self, namespace: &str, as_of: &str) -> Result<Client, Failure> {
         let builder = Builder {
             address: self.address().to_string(),
             basic_auth: self.environment.http_auth.clone(),
             token: self.setting(&TOKEN, &self.environment.token, "").to_string(),
             region: self.setting(&REGION, &self.environment.region, "").to_string(),
             namespace: namespace.to_string(),
+            as_of: as_of.to_string(),
             tls: self.tls()?,
         };
         builder.build().doing("initializing client")

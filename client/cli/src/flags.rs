@@ -180,7 +180,9 @@ pub(crate) fn parse(
 
 /// Name and value of a flag, as far as they are in this argument; `None` when it is no flag.
 fn split(argument: &str) -> Result<Option<(&str, Option<&str>)>, FlagError> {
-    let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else { return Ok(None) };
+    // A number or a span that is negative is no flag: none begins with a digit.
+    let is_flag = |flag: &&str| !flag.is_empty() && !flag.starts_with(|c: char| c.is_ascii_digit());
+    let Some(flag) = argument.strip_prefix('-').filter(is_flag) else { return Ok(None) };
     let flag = flag.strip_prefix('-').unwrap_or(flag);
     let (name, value) = match flag.split_once('=') {
         Some((name, value)) => (name, Some(value)),

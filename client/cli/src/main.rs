@@ -25,6 +25,7 @@ mod job_file;
 mod layout;
 mod object_format;
 mod output;
+mod past;
 mod periodic_launch;
 mod resolve;
 mod settings;

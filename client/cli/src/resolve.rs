@@ -12,7 +12,7 @@ use crate::output::OutputStyle;
 const JOBS_MAX: u32 = 20;
 
 /// Length of a full id: it needs no lookup.
-const WHOLE_ID: usize = 36;
+pub(crate) const WHOLE_ID: usize = 36;
 
 /// The start of an id as servers look it up: whole bytes, so an odd last digit is left out.
 ///
@@ -100,6 +100,24 @@ pub(crate) async fn known_allocation(
     match narrow(found.value, "allocation", id, |alloc| &alloc.id)? {
         Match::One(alloc) => Ok(alloc.id),
         Match::Many(found) => ambiguous("allocations", &layout::alloc::table(style, &found)),
+    }
+}
+
+/// The id of the only node of that name, or else of the one that begins so.
+///
+/// # Errors
+/// When there are none or several, or the request fails.
+pub(crate) async fn node_or_name(
+    client: &Client,
+    style: &OutputStyle,
+    text: &str,
+) -> Result<String, Failure> {
+    let mut all = client.nodes(Query::new()).await.doing("querying node info")?.value;
+    all.retain(|node| node.name == text);
+    match all.as_slice() {
+        [] => Ok(node(client, style, text).await?.id),
+        [one] => Ok(one.id.clone()),
+        _ => ambiguous("nodes", &layout::node::table(style, &all, &layout::node::Columns::default())),
     }
 }
 

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use base::{Index, Term, Time, Uuid};
-use history::History;
+use history::{History, States};
 use journal::store::{Directory, Driving, Entry, Payload, RETENTION, Settings, Store, StoreError};
 use journal::{EncodedBatch, MemoryJournal, Sink};
 use model::event::NodeAllocsReported;
 use model::{Actor, Batch, CommandRecord, Digest, Image, LoggedEvent, NodeId, RequestId};
 use serde_json::Value;
+use state::State;
 
 const BATCHES: u64 = 30;
 const DAMAGED: &str = "00000000000000000003.seg";
@@ -91,6 +92,18 @@ fn an_open_or_missing_log_is_not_changed() {
     assert!(usage.stderr.starts_with("This command takes one argument: <data_dir>\n"), "{}", usage.stderr);
 }
 
+struct NothingPublished;
+
+impl States for NothingPublished {
+    fn published(&self) -> Arc<State> {
+        Arc::default()
+    }
+
+    fn origin(&self) -> Arc<State> {
+        Arc::default()
+    }
+}
+
 /// The log looks whole, and its history knows better.
 #[test]
 fn a_lost_end_is_reported_and_accepted() {
@@ -98,7 +111,8 @@ fn a_lost_end_is_reported_and_accepted() {
     let seen = BATCHES + 5;
     let batches = (1..=seen).map(|index| journal::encode(&batch(index))).collect();
     let journal = Arc::new(MemoryJournal::with(batches, Nobody));
-    let history = History::open(Some(log.dir.path().join("server/history")), journal).unwrap();
+    let index = Some(log.dir.path().join("server/history"));
+    let history = History::open(index, journal, NothingPublished, 0).unwrap();
     history.allocs_with_prefix("", 1, Index(seen), Duration::from_secs(20)).unwrap();
     history.shutdown();
     drop(history);

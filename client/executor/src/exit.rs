@@ -1,5 +1,8 @@
 //! How a task ended.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
 use serde::{Deserialize, Serialize};
 
 /// How a task, or a command inside a task, ended. Stored by executors and agents: fields are only ever added.
@@ -12,6 +15,12 @@ pub struct Exit {
     pub oom_killed: bool,
     /// What went wrong outside of the task itself.
     pub error: Option<String>,
+}
+
+/// 128 and the signal for a process that was killed, as shells have it.
+pub fn shell_code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
 impl Exit {

@@ -8,12 +8,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use nix::unistd::Uid;
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup;
 use crate::isolation;
 use crate::spec::{self, ExecutorSpec, UserIds};
+use crate::user;
 
 /// The arguments before the launch in the arguments of an executor's program: at first, and once more when it has entered
 /// the processes of an isolated task.
@@ -70,8 +72,11 @@ fn become_it(word: &str, launch: &Launch, spec: &ExecutorSpec) -> io::Result<u8>
     let (program, args) = launch.command.split_first().ok_or_else(|| io::Error::other("no command"))?;
     let mut command = Command::new(Path::new(program));
     command.args(args).env_clear().envs(&spec.env).current_dir(&spec.work_dir);
-    if let Some(user) = spec.user {
-        command.uid(user.uid).gid(user.gid);
+    if let Some(ids) = spec.user {
+        if Uid::effective().is_root() {
+            user::set_groups(&spec.groups)?;
+        }
+        user::set_user(ids)?;
     }
     Err(command.exec())
 }

@@ -12,6 +12,7 @@
 
 pub mod cgroup;
 mod control;
+pub mod copy;
 mod exec;
 mod exit;
 mod isolation;
@@ -20,11 +21,13 @@ pub mod process;
 pub mod rotate;
 pub mod spec;
 mod supervisor;
+mod user;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use exit::Exit;
+pub use exit::{Exit, shell_code};
+pub use isolation::mounts::below as mounts_below;
 
 /// Runs one task to its end. `args` is what follows the word `executor`: the directory with the spec. An executor
 /// also calls its own program this way to run a command inside its task.
@@ -34,18 +37,19 @@ pub use exit::Exit;
 pub fn main(args: impl IntoIterator<Item = String>) -> ExitCode {
     close_inherited();
     let args: Vec<String> = args.into_iter().collect();
-    let directory = match args.as_slice() {
+    let done = match args.as_slice() {
         [word] if word == isolation::OUTER || word == isolation::INNER => return isolation::main(word),
         [word, launch] if word == launch::WORD || word == launch::INSIDE => {
             return launch::main(word, launch);
         }
-        [directory] => directory,
+        [word, directory] if word == copy::WORD => copy::run(Path::new(directory)),
+        [directory] => supervisor::run(Path::new(directory)),
         _ => {
             eprintln!("executor expects exactly one argument: the directory of its task");
             return ExitCode::from(2);
         }
     };
-    match supervisor::run(Path::new(directory)) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             supervisor::report(&spec::StartReport::Failed(error.to_string()));

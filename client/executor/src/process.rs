@@ -52,7 +52,8 @@ impl ProcessIdentity {
     }
 }
 
-fn boot_id() -> String {
+/// Which run of the kernel this is.
+pub fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_string()
 }

@@ -38,6 +38,8 @@ pub struct ExecutorSpec {
     pub work_dir: PathBuf,
     /// None keeps the agent's own user.
     pub user: Option<UserIds>,
+    /// Groups of the user besides its first. Those of an isolated task are in its [`IsolationSpec`].
+    pub groups: Vec<u32>,
     /// None discards the output.
     pub stdout: Option<LogSpec>,
     pub stderr: Option<LogSpec>,
@@ -71,8 +73,13 @@ pub struct IsolationSpec {
     pub private: Vec<PathBuf>,
     /// Directories that the task has besides.
     pub mounts: Vec<MountSpec>,
+    /// Device files of the host that it may use besides the usual ones.
+    pub devices: Vec<DeviceSpec>,
     /// Groups of the user besides its first.
     pub groups: Vec<u32>,
+    /// The task is in a user namespace of its own, in which its user and group are the only ones and have number 0. Capabilities
+    /// that it has there are of no use outside of it.
+    pub user_namespace: bool,
     /// Names without `CAP_`, in capitals: all that the task and what it starts may ever have.
     /// `ALL` is all that the agent has.
     pub capabilities: Vec<String>,
@@ -105,6 +112,15 @@ pub struct MountSpec {
     pub read_only: bool,
     /// What the host mounts below it later is seen by the task.
     pub follows_host: bool,
+}
+
+/// A device file of the host, or a directory of some.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceSpec {
+    pub source: PathBuf,
+    /// As the task calls it.
+    pub target: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::Builder;
@@ -15,7 +15,10 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{
+    Gid, LinkNameSpaceType, Uid, move_into_link_name_space, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
 
 use crate::Exit;
 use crate::cgroup;
@@ -23,7 +26,7 @@ use crate::control::{self, TaskControl};
 use crate::isolation;
 use crate::process::{self, ProcessIdentity};
 use crate::rotate::Rotator;
-use crate::spec::{self, CgroupSpec, ExecutorProcesses, ExecutorSpec, LogSpec, StartReport};
+use crate::spec::{self, CgroupSpec, ExecutorProcesses, ExecutorSpec, LogSpec, StartReport, UserIds};
 
 /// How long output may still come after the task ended: another process may hold the pipe open.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
@@ -168,8 +171,32 @@ fn start_in(group: &CgroupSpec, spec: &ExecutorSpec) -> io::Result<Started> {
 }
 
 fn spawn(spec: &ExecutorSpec) -> io::Result<Started> {
-    let mut child = command(spec).spawn()?;
+    let mut child = match spec.user {
+        Some(user) => spawn_as(user, spec)?,
+        None => command(spec).spawn()?,
+    };
     Ok(Started { pid: child.id() as i32, stdout: child.stdout.take(), stderr: child.stderr.take() })
+}
+
+/// The standard library gives a child no groups but one. So a thread becomes the user, and no other of ours does; what it
+/// starts is born with what it is.
+fn spawn_as(user: UserIds, spec: &ExecutorSpec) -> io::Result<Child> {
+    std::thread::scope(|scope| {
+        let born = Builder::new().spawn_scoped(scope, || {
+            // Without rights there is only one user to be, and its groups are there already.
+            if rustix::process::geteuid().is_root() {
+                let groups: Vec<Gid> = spec.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
+                let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+                set_thread_groups(&groups)?;
+                set_thread_res_gid(gid, gid, gid)?;
+                set_thread_res_uid(uid, uid, uid)?;
+                command(spec).spawn()
+            } else {
+                command(spec).uid(user.uid).gid(user.gid).spawn()
+            }
+        })?;
+        born.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the task has panicked")))
+    })
 }
 
 fn command(spec: &ExecutorSpec) -> Command {
@@ -177,9 +204,6 @@ fn command(spec: &ExecutorSpec) -> Command {
     let mut command = Command::new(&spec.command);
     command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.work_dir).process_group(0);
     command.stdin(Stdio::null()).stdout(output(&spec.stdout)).stderr(output(&spec.stderr));
-    if let Some(user) = spec.user {
-        command.uid(user.uid).gid(user.gid);
-    }
     command
 }
 
@@ -201,21 +225,26 @@ fn copy_output(
     Ok((drained, streams))
 }
 
-fn copy(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>) -> io::Result<()> {
+fn copy(from: impl Read + Send + 'static, to: Rotator, done: Sender<()>) -> io::Result<()> {
     let copying = move || {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        loop {
-            match from.read(&mut chunk) {
-                Ok(0) => break,
-                // A full disk must not stop the task: its output is lost until there is room again.
-                Ok(length) => to.write(&chunk[..length]).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
+        copy_all(from, to);
         done.send(()).ok();
     };
     Builder::new().spawn(copying).map(drop)
+}
+
+/// Until nobody writes any more.
+pub fn copy_all(mut from: impl Read, mut to: Rotator) {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match from.read(&mut chunk) {
+            Ok(0) => return,
+            // A full disk must not stop the task: its output is lost until there is room again.
+            Ok(length) => to.write(&chunk[..length]).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// Reaps whatever ends, the task's first process last. Orphans of the task end up here too.

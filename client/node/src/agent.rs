@@ -4,28 +4,34 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use model::document::Node;
 use tokio::task::JoinSet;
 
 use crate::allocs::Allocs;
 use crate::clock;
 use crate::contact::ServerContact;
 use crate::context::{Context, ContextParts};
+use crate::drain::{self, ShutdownDrain};
 use crate::driver::Drivers;
 use crate::driver::process::Executors;
 use crate::driver::registry::DriverHost;
 use crate::driver_watch;
 use crate::fingerprint;
 use crate::heartbeat;
+use crate::host_volumes;
 use crate::identity::{self, NodeIdentity};
 use crate::meta;
+use crate::plugins::Plugins;
 use crate::pull;
 use crate::remote::{AskedServers, ServerQueries};
 use crate::sampling;
+use crate::secret_plugins;
 use crate::server::ServerClient;
 use crate::services;
 use crate::settings::NodeSettings;
 use crate::store::{self, Store, StoreError};
 use crate::task::environment;
+use crate::vault;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -82,6 +88,9 @@ impl Agent {
             contact: Arc::clone(&contact),
         };
         let remote: Arc<dyn ServerQueries> = Arc::new(asked);
+        if let Some(consul) = &context.settings.consul {
+            consul.signs_with(&remote);
+        }
         context.servers.set(remote).expect("the agent is started once");
         allocs.restore().await?;
         let mut loops = JoinSet::new();
@@ -90,6 +99,10 @@ impl Agent {
         loops.spawn(services::sync::run(context.clone(), server.clone(), contact.clone()));
         loops.spawn(pull::send_updates(context.clone(), server, contact.clone()));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact.clone()));
+        loops.spawn(services::consul::describe(context.clone()));
+        for vault in context.vaults.values() {
+            loops.spawn(Arc::clone(vault).run(context.clone()));
+        }
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
         loops.spawn(store::mend(context.store.clone()));
         loops.spawn(sampling::run(context.clone(), allocs.clone()));
@@ -115,12 +128,21 @@ impl Agent {
         }
     }
 
+    /// Has the servers drain the node, and waits for it.
+    pub async fn drain(&self, wish: ShutdownDrain) {
+        drain::before_shutdown(&self.context, &self.allocs, wish).await;
+    }
+
     /// Stops the agent and leaves the tasks running; the next agent finds them again. In development mode
     /// everything is ended and removed instead.
     pub async fn shutdown(mut self) {
         self.loops.shutdown().await;
         if self.context.settings.dev {
             self.allocs.destroy_all().await;
+            self.context.plugins.end().await;
+        }
+        for vault in self.context.vaults.values() {
+            vault.leave().await;
         }
         self.context.shutdown.cancel();
         self.context.tasks.close();
@@ -164,28 +186,46 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         denied_users: settings.denied_users.clone(),
     };
     let drivers = Drivers::configured(&settings.drivers, &settings.driver_filter, &settings.plugins, &host);
-    let drivers = drivers.map_err(AgentError::Driver)?;
+    let mut drivers = drivers.map_err(AgentError::Driver)?;
     let node = fingerprint::node(&settings, &identity, cgroup_parent.as_ref());
     let mut node = node.map_err(AgentError::Fingerprint)?;
+    let plugins = Plugins::open(&settings, &node, &mut drivers).await.map_err(AgentError::Driver)?;
     drivers.fingerprint(&mut node, clock::now()).await;
+    if let Some(resources) = &mut node.node_resources {
+        resources.devices = plugins.devices.first().await;
+    }
+    host_volumes::fingerprint(&settings, &mut node).await;
+    if settings.fingerprint_filter.allows("secrets_plugins") {
+        node.attributes.0.extend(secret_plugins::fingerprint(&settings.common_plugin_dir).await);
+    }
     if settings.intro_token.is_empty() {
         settings.intro_token =
             identity::intro_token(&settings.state_dir).map_err(io("read the introduction token"))?;
     }
+    if let Some(consul) = &settings.consul {
+        consul.keep_tokens_in(&store);
+    }
+    let vaults = vault::open(&settings.vaults, &store).map_err(AgentError::Driver)?;
     let registration = store.load_registration()?;
     let dynamic_meta = meta::restored(&settings.meta, store.load_meta()?);
     node.meta.0 = meta::effective(&settings.meta, &dynamic_meta);
     let inherited = environment::inheritable(environment_of_agent());
-    Ok(Context::new(ContextParts {
+    let context = Context::new(ContextParts {
         settings,
         drivers,
+        plugins,
         store,
         inherited,
         seed: clock::seed(),
         node,
         dynamic_meta,
         registration,
-    }))
+        vaults,
+    });
+    let mut node = Node::clone(&context.node());
+    context.host_volumes.restore(&mut node).await;
+    context.change_node(|current| *current = node);
+    Ok(context)
 }
 
 /// The variables of this process that are text; tasks may inherit them.

@@ -1,10 +1,12 @@
 //! All allocations of this node: started, updated, stopped, and garbage collected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Duration;
+use futures_util::future::join_all;
 use model::document::{AllocDeploymentStatus, Allocation, TaskState, Timestamp};
+use tokio::sync::Semaphore;
 use wire::RemoteError;
 
 use crate::alloc::handle::{AllocCommand, AllocHandle};
@@ -13,15 +15,19 @@ use crate::alloc::runner::AllocRunner;
 use crate::alloc::status;
 use crate::clock;
 use crate::context::Context;
-use crate::driver::{DriverEvent, TaskHandle};
+use crate::driver::{DriverEvent, Known};
+use crate::layout;
 use crate::store::{StoreError, StoredAlloc};
 use crate::task::events;
+use crate::task::hooks::workload_users;
 
 /// The allocations by id.
 #[derive(Debug)]
 pub struct Allocs {
     context: Arc<Context>,
     known: Mutex<AllocTable>,
+    /// Bounds how many that have ended are removed at the same time.
+    removals: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +50,8 @@ impl AllocTable {
 
 impl Allocs {
     pub fn new(context: Arc<Context>) -> Allocs {
-        Allocs { context, known: Mutex::default() }
+        let removals = Semaphore::new(context.settings.gc.parallel_destroys.max(1));
+        Allocs { context, known: Mutex::default(), removals }
     }
 
     fn lock(&self) -> MutexGuard<'_, AllocTable> {
@@ -71,11 +78,18 @@ impl Allocs {
     pub async fn restore(&self) -> Result<(), StoreError> {
         let stored = self.context.store.load()?;
         let tasks = stored.iter().flat_map(|alloc| alloc.tasks.values());
-        let handles: Vec<TaskHandle> = tasks.filter_map(|task| task.handle.clone()).collect();
-        self.context.drivers.end_unknown(&handles).await;
-        // After their tasks. Those of which nothing ran yet get a new one when the servers send them again.
         let ran = stored.iter().filter(|alloc| !alloc.tasks.is_empty());
-        let left = self.context.networks.collect(ran.map(|alloc| alloc.alloc.id.clone()).collect()).await;
+        let known = Known {
+            handles: tasks.filter_map(|task| task.handle.clone()).collect(),
+            allocs: ran.map(|alloc| alloc.alloc.id.clone()).collect(),
+        };
+        self.context.drivers.end_unknown(&known).await;
+        let assigned = stored.iter().map(|alloc| alloc.alloc.id.clone()).collect();
+        if let Err(error) = layout::unmount_unknown(&self.context.settings.alloc_dir, &assigned) {
+            tracing::warn!(%error, "directories in memory are left");
+        }
+        // After their tasks. Those of which nothing ran yet get a new one when the servers send them again.
+        let left = self.context.networks.collect(known.allocs).await;
         for (alloc_id, driver) in left {
             let removed = match self.context.drivers.destroy_network(&driver, &alloc_id).await {
                 Ok(()) => self.context.networks.forget(&alloc_id).await.map_err(|error| error.to_string()),
@@ -84,6 +98,10 @@ impl Allocs {
             if let Err(error) = removed {
                 tracing::warn!(alloc = alloc_id, driver, error, "a network is left");
             }
+        }
+        // Before any task takes one.
+        for alloc in &stored {
+            self.restore_users(alloc);
         }
         for alloc in stored {
             if let Some(acknowledged) = alloc.acknowledged.clone() {
@@ -97,6 +115,17 @@ impl Allocs {
             self.add(alloc);
         }
         Ok(())
+    }
+
+    /// The users that tasks of an earlier agent have for themselves, as long as they are not dead.
+    fn restore_users(&self, stored: &StoredAlloc) {
+        let id = &stored.alloc.id;
+        for (task, _) in stored.tasks.iter().filter(|(_, task)| task.state.state != events::DEAD) {
+            let hook = self.context.store.load_hook(id, Some(task), workload_users::NAME);
+            if let Some(uid) = hook.values.get(workload_users::UID).and_then(|uid| uid.parse().ok()) {
+                self.context.users.restore(id, task, uid);
+            }
+        }
     }
 
     /// Which of the assigned allocations must be fetched: those that are new, or newer than what is known.
@@ -205,6 +234,8 @@ impl Allocs {
             }
         };
         if let Some(handle) = handle {
+            // Never closed.
+            let _one_of_few = self.removals.acquire().await;
             handle.destroy().await;
         }
         Ok(())
@@ -212,9 +243,7 @@ impl Allocs {
 
     /// Garbage collects all allocations that have ended.
     pub async fn collect_all(&self) {
-        for id in self.ended() {
-            self.collect(&id).await.ok();
-        }
+        join_all(self.ended().iter().map(|id| self.collect(id))).await;
     }
 
     /// The allocations that have ended, oldest end first.
@@ -233,23 +262,29 @@ impl Allocs {
     /// Garbage collects the oldest allocations while the node is too full. Nothing that runs is ended for that, and what
     /// the servers still take for running stays: an agent that restarts before they know would run it again.
     pub async fn make_room(&self) {
-        for id in self.ended() {
-            if !self.is_full() {
+        let mut ended: VecDeque<String> = self.ended().into();
+        ended.retain(|id| self.context.updates.is_end_known(id));
+        while let Some(oldest) = ended.pop_front() {
+            let surplus = self.surplus();
+            if surplus == 0 && !self.is_disk_full() {
                 return;
             }
-            if !self.context.updates.is_end_known(&id) {
-                continue;
-            }
-            tracing::info!(alloc = id, "garbage collecting an allocation to make room");
-            self.collect(&id).await.ok();
+            // How many there are too many is known; what one of them takes of the disk is known when it is gone.
+            let others =
+                surplus.saturating_sub(1).min(self.context.settings.gc.parallel_destroys.saturating_sub(1));
+            let some: Vec<String> = ended.drain(..others.min(ended.len())).chain([oldest]).collect();
+            tracing::info!(allocs = some.join(" "), "garbage collecting to make room");
+            join_all(some.iter().map(|id| self.collect(id))).await;
         }
     }
 
-    fn is_full(&self) -> bool {
+    /// How many allocations there are too many.
+    fn surplus(&self) -> usize {
+        self.lock().running.len().saturating_sub(self.context.settings.gc.allocs_max)
+    }
+
+    fn is_disk_full(&self) -> bool {
         let gc = self.context.settings.gc;
-        if self.lock().running.len() > gc.allocs_max {
-            return true;
-        }
         let Ok(disk) = rustix::fs::statvfs(&self.context.settings.alloc_dir) else { return false };
         let used = |free: u64, total: u64| total.saturating_sub(free) * 100 / total.max(1);
         used(disk.f_bavail, disk.f_blocks) > u64::from(gc.disk_usage_percent_max)

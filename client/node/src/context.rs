@@ -9,22 +9,30 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::csi;
 use crate::driver::Drivers;
+use crate::host_volumes::HostVolumes;
 use crate::identity::Registration;
 use crate::meta::{self, Dynamic, MetaError};
 use crate::network::Networks;
+use crate::plugins::Plugins;
 use crate::remote::ServerQueries;
 use crate::samples::Samples;
 use crate::services::{Prober, Registry, Results};
 use crate::settings::NodeSettings;
 use crate::store::Store;
+use crate::task_api::TaskApi;
 use crate::templates::watches::Watches;
 use crate::updates::Updates;
+use crate::users::UserPool;
+use crate::vault::Vaults;
 
 #[derive(Debug)]
 pub struct Context {
     pub settings: NodeSettings,
     pub drivers: Drivers,
+    /// Programs that are drivers or devices.
+    pub plugins: Plugins,
     pub store: Store,
     pub updates: Updates,
     /// What tasks inherit from the agent's own environment.
@@ -37,6 +45,8 @@ pub struct Context {
     pub tasks: TaskTracker,
     /// True once the servers have sent this node its allocations.
     pub contacted: watch::Sender<bool>,
+    /// Notified when an allocation has ended, or the servers know that it has: there may be something to remove.
+    pub alloc_ended: Notify,
     /// Notified when the node differs from what was registered.
     pub node_changed: Notify,
     /// The next heartbeat asks for a new identity.
@@ -44,17 +54,29 @@ pub struct Context {
     registration: Mutex<Registration>,
     /// Tokens of default identities by allocation and task, as the servers sent them with the allocations.
     default_tokens: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
+    /// What the nodes of previous allocations accept from this one, by the id of the allocation that wants their data.
+    migrate_tokens: Mutex<BTreeMap<String, String>>,
     /// Set once, before the first allocation; not in tests of single parts.
     pub servers: OnceLock<Arc<dyn ServerQueries>>,
+    /// Set once, before the first allocation, by agents that answer HTTP.
+    pub task_api: OnceLock<Arc<dyn TaskApi>>,
     /// What allocations have registered as services.
     pub services: Registry,
     /// How the checks of services went last.
     pub checks: Results,
     pub prober: Prober,
+    /// By the names that jobs give them.
+    pub vaults: Vaults,
     /// What templates read from the servers.
     pub watches: Watches,
     /// What allocations have instead of the network of the host.
     pub networks: Networks,
+    /// Volumes that were made here.
+    pub host_volumes: HostVolumes,
+    /// Tasks that are storage plugins, and what of theirs is mounted.
+    pub csi: csi::Plugins,
+    /// Users that tasks have for themselves.
+    pub users: UserPool,
     /// What tasks and the host used lately.
     pub samples: Samples,
     /// What happened to tasks, counted for the metrics.
@@ -68,12 +90,14 @@ pub struct Context {
 pub struct ContextParts {
     pub settings: NodeSettings,
     pub drivers: Drivers,
+    pub plugins: Plugins,
     pub store: Store,
     pub inherited: BTreeMap<String, String>,
     pub seed: u64,
     pub node: Node,
     pub dynamic_meta: Dynamic,
     pub registration: Registration,
+    pub vaults: Vaults,
 }
 
 impl Context {
@@ -83,24 +107,32 @@ impl Context {
             services: Registry::new(parts.store.clone()),
             checks: Results::new(parts.store.clone()),
             prober: Prober::default(),
+            vaults: parts.vaults,
             watches: Watches::default(),
             networks: Networks::open(
                 parts.settings.network.clone(),
                 parts.settings.state_dir.join("networks"),
             ),
+            csi: csi::Plugins::default(),
+            host_volumes: HostVolumes::new(&parts.settings, parts.store.clone()),
+            users: UserPool::new(parts.settings.dynamic_users.clone(), parts.seed),
             settings: parts.settings,
             drivers: parts.drivers,
+            plugins: parts.plugins,
             store: parts.store,
             inherited: parts.inherited,
             seed: parts.seed,
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
             contacted: watch::Sender::new(false),
+            alloc_ended: Notify::new(),
             node_changed: Notify::new(),
             renew_identity: AtomicBool::new(false),
             registration: Mutex::new(parts.registration),
             default_tokens: Mutex::default(),
+            migrate_tokens: Mutex::default(),
             servers: OnceLock::new(),
+            task_api: OnceLock::new(),
             samples: Samples::default(),
             counters: metrics::Samples::default(),
             node: RwLock::new(Arc::new(parts.node)),
@@ -142,6 +174,15 @@ impl Context {
         self.default_tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Replaces them all: the servers send all of them each time.
+    pub fn put_migrate_tokens(&self, tokens: BTreeMap<String, String>) {
+        *self.migrate_tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
+    }
+
+    pub fn migrate_token(&self, alloc_id: &str) -> Option<String> {
+        self.migrate_tokens.lock().unwrap_or_else(PoisonError::into_inner).get(alloc_id).cloned()
+    }
+
     /// What of the node's metadata was changed since it was configured.
     pub fn dynamic_meta(&self) -> MutexGuard<'_, Dynamic> {
         self.dynamic_meta.lock().unwrap_or_else(PoisonError::into_inner)
@@ -169,6 +210,10 @@ impl Context {
         self.updates.forget(id);
         self.services.forget(id);
         self.checks.forget(id);
+        self.users.forget(id);
+        if let Some(consul) = &self.settings.consul {
+            consul.forget(id);
+        }
         self.default_tokens().remove(id);
     }
 

@@ -23,7 +23,7 @@ pub struct PublishedFigures {
 /// All figures, read now. What does not depend on what is published is given in any case.
 pub async fn read(local: &LocalNode, published: PublishedFigures) -> Figures {
     let (node, allocs) = (local.context.node(), local.allocs.all());
-    let labels = Labels::of(&node);
+    let labels = Labels::of(&node, local.contact.last_beat.borrow().is_some());
     let mut gauges = counts(&labels, &allocs);
     gauges.extend(room(&labels, &node, &allocs));
     if published.node {
@@ -48,12 +48,16 @@ fn counted(labels: &Labels, context: &Context) -> Vec<Sampled> {
 struct Labels(AllLabels);
 
 impl Labels {
-    fn of(node: &Node) -> Labels {
+    fn of(node: &Node, is_known: bool) -> Labels {
+        // A node is ready from its first heartbeat on; whether the servers still think so they say themselves.
+        let status = if is_known { "ready" } else { "initializing" }.to_string();
         let named = [
             ("node_id", &node.id),
             ("datacenter", &node.datacenter),
             ("node_class", &node.node_class),
             ("node_pool", &node.node_pool),
+            ("node_status", &status),
+            ("node_scheduling_eligibility", &node.scheduling_eligibility),
         ];
         Labels(named.map(|(label, value)| (label, value.clone())).into())
     }

@@ -87,6 +87,7 @@ async fn pull<S: ServerClient>(
     if assigned.index <= min_index {
         return Ok(Pulled::Nothing);
     }
+    context.put_migrate_tokens(assigned.migrate_tokens);
     let wanted = allocs.to_fetch(&assigned.allocs);
     let mut fetched = Vec::new();
     for some in wanted.chunks(FETCH_MAX) {
@@ -126,6 +127,7 @@ pub async fn send_updates<S: ServerClient>(
         match server.update_allocs(batch.clone()).await {
             Ok(()) => {
                 context.updates.acknowledge(batch);
+                context.alloc_ended.notify_one();
                 contact.succeeded(&mut seen);
             }
             Err(error) => {
@@ -141,14 +143,20 @@ pub async fn send_updates<S: ServerClient>(
     }
 }
 
-/// Runs until it is dropped: garbage collects when the node is full, and ends what must not run without servers.
+/// Runs until it is dropped: garbage collects when the node is full, at intervals and whenever an allocation has ended, and ends what must not run without servers.
 pub async fn maintain(context: Arc<Context>, allocs: Arc<Allocs>, contact: Arc<ServerContact>) {
     let started = Instant::now();
     let mut collected = started;
     let mut ticks = interval(SECOND);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = context.alloc_ended.notified() => {
+                allocs.make_room().await;
+                continue;
+            }
+        }
         let last_ok = contact.last_beat.borrow().map_or(started, |beat| beat.at);
         allocs.stop_disconnected(last_ok.elapsed().into()).await;
         if collected.elapsed() >= context.settings.gc.interval {

@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use base::Rng;
 use futures_util::future::BoxFuture;
-use model::document::Allocation;
+use model::document::{Allocation, Node};
 use serde_json::Value;
 use tokio::time::sleep;
-use wire::messages::{AllocIdentitiesResponse, WorkloadIdentityRequest};
+use wire::messages::{
+    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
+    WorkloadIdentityRequest,
+};
 
 use crate::alloc::status;
 use crate::clock::jitter;
 use crate::contact::ServerContact;
+use crate::drain::ShutdownDrain;
 use crate::server::{ServerClient, ServerError, TemplateRead};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,6 +31,12 @@ pub trait ServerQueries: fmt::Debug + Send + Sync {
     /// the servers do not know it.
     fn end_of<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
 
+    /// The node that an allocation was placed on.
+    ///
+    /// # Errors
+    /// In words: the servers know neither, or were not reached.
+    fn node_of<'a>(&'a self, alloc: &'a str) -> BoxFuture<'a, Result<Node, String>>;
+
     /// Tokens for identities of allocations on this node that were placed after `min_index`.
     ///
     /// # Errors
@@ -36,6 +46,33 @@ pub trait ServerQueries: fmt::Debug + Send + Sync {
         wanted: Vec<WorkloadIdentityRequest>,
         min_index: u64,
     ) -> BoxFuture<'_, Result<AllocIdentitiesResponse, ServerError>>;
+
+    /// Has this node drained.
+    ///
+    /// # Errors
+    /// The servers', or none was reached.
+    fn drain<'a>(&'a self, node_id: &'a str, wish: ShutdownDrain) -> BoxFuture<'a, Result<(), ServerError>>;
+
+    /// Whether this node is being drained; a node that the servers do not know is not.
+    ///
+    /// # Errors
+    /// As above.
+    fn is_draining<'a>(&'a self, node_id: &'a str) -> BoxFuture<'a, Result<bool, ServerError>>;
+
+    /// See [`ServerClient::claim_volume`].
+    ///
+    /// # Errors
+    /// The servers', or none was reached.
+    fn claim_volume(
+        &self,
+        request: CsiVolumeClaimRequest,
+    ) -> BoxFuture<'_, Result<CsiVolumeClaimResponse, ServerError>>;
+
+    /// See [`ServerClient::unpublish_volume`].
+    ///
+    /// # Errors
+    /// As above.
+    fn unpublish_volume(&self, request: CsiVolumeUnpublishRequest) -> BoxFuture<'_, Result<(), ServerError>>;
 
     /// See [`ServerClient::read`].
     ///
@@ -69,6 +106,48 @@ impl<S: ServerClient> ServerQueries for AskedServers<S> {
         Box::pin(async move {
             let Some(server) = self.server.upgrade() else { return std::future::pending().await };
             server.sign_identities(wanted, min_index).await
+        })
+    }
+
+    fn claim_volume(
+        &self,
+        request: CsiVolumeClaimRequest,
+    ) -> BoxFuture<'_, Result<CsiVolumeClaimResponse, ServerError>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            server.claim_volume(request).await
+        })
+    }
+
+    fn unpublish_volume(&self, request: CsiVolumeUnpublishRequest) -> BoxFuture<'_, Result<(), ServerError>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            server.unpublish_volume(request).await
+        })
+    }
+
+    fn drain<'a>(&'a self, node_id: &'a str, wish: ShutdownDrain) -> BoxFuture<'a, Result<(), ServerError>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            server.drain(node_id, wish).await
+        })
+    }
+
+    fn is_draining<'a>(&'a self, node_id: &'a str) -> BoxFuture<'a, Result<bool, ServerError>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            let node = server.node(node_id).await?;
+            Ok(node.is_some_and(|node| node.drain_strategy.is_some()))
+        })
+    }
+
+    fn node_of<'a>(&'a self, alloc: &'a str) -> BoxFuture<'a, Result<Node, String>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            let (found, _) = server.alloc(alloc, 0).await.map_err(|error| error.to_string())?;
+            let found = found.ok_or_else(|| format!("the servers know no allocation {alloc}"))?;
+            let node = server.node(&found.node_id).await.map_err(|error| error.to_string())?;
+            node.ok_or_else(|| format!("the servers know no node {}", found.node_id))
         })
     }
 

@@ -7,7 +7,12 @@ use std::time::Duration;
 use model::document::{Allocation, Node};
 use serde_json::Value;
 use template::Dependency;
-use wire::messages::{AllocIdentitiesResponse, PlacedAlloc, ServiceRegistration, WorkloadIdentityRequest};
+use wire::messages::{
+    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
+    PlacedAlloc, ServiceRegistration, WorkloadIdentityRequest,
+};
+
+use crate::drain::ShutdownDrain;
 
 /// The servers' answer to a registration or a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +27,8 @@ pub struct Lease {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assigned {
     pub allocs: BTreeMap<String, u64>,
+    /// For those that fetch the data of a previous allocation, what its node wants to be shown.
+    pub migrate_tokens: BTreeMap<String, String>,
     pub index: u64,
 }
 
@@ -100,6 +107,16 @@ pub trait ServerClient: Send + Sync + 'static {
         min_index: u64,
     ) -> impl Future<Output = Result<(Option<Allocation>, u64), ServerError>> + Send;
 
+    /// Any node, if there is one of this id.
+    fn node(&self, id: &str) -> impl Future<Output = Result<Option<Node>, ServerError>> + Send;
+
+    /// Has this node drained.
+    fn drain(
+        &self,
+        node_id: &str,
+        wish: ShutdownDrain,
+    ) -> impl Future<Output = Result<(), ServerError>> + Send;
+
     fn update_allocs(&self, updates: Vec<Allocation>)
     -> impl Future<Output = Result<(), ServerError>> + Send;
 
@@ -114,6 +131,18 @@ pub trait ServerClient: Send + Sync + 'static {
         &self,
         namespace: &str,
         id: &str,
+    ) -> impl Future<Output = Result<(), ServerError>> + Send;
+
+    /// An allocation on this node wants a volume of a storage plugin. The namespace stands in the request.
+    fn claim_volume(
+        &self,
+        request: CsiVolumeClaimRequest,
+    ) -> impl Future<Output = Result<CsiVolumeClaimResponse, ServerError>> + Send;
+
+    /// It has been unmounted again.
+    fn unpublish_volume(
+        &self,
+        request: CsiVolumeUnpublishRequest,
     ) -> impl Future<Output = Result<(), ServerError>> + Send;
 
     /// What a template reads, in the shape of the HTTP API, and the index of the answer. `None` when there is none.

@@ -2,14 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use monitor::Monitor;
+use serde_json::{Map, Value};
+use tls::AgentTls;
 
 use crate::artifacts::ArtifactSettings;
+use crate::csi::CsiSettings;
 use crate::driver::registry::{BuiltinDriver, PluginConfigs};
+use crate::log_shipping::sink::SinkAddress;
 use crate::network::NetworkSettings;
+use crate::services::consul::Consul;
 use crate::templates::TemplateSettings;
+use crate::users::DynamicUsers;
+use crate::vault::VaultSettings;
 
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
@@ -31,6 +39,8 @@ pub struct NodeSettings {
     /// Where this agent's HTTP API can be reached, `host:port`.
     pub http_address: String,
     pub tls_http: bool,
+    /// What this agent proves itself with to other nodes, and whom it trusts as one.
+    pub tls: Option<Arc<AgentTls>>,
     pub reserved: Reserved,
     pub capacity: Capacity,
     /// Empty for the interface of the default route.
@@ -49,8 +59,19 @@ pub struct NodeSettings {
     /// `storage`.
     pub fingerprint_filter: NameFilter,
     pub host_volumes: BTreeMap<String, HostVolume>,
+    /// Where volumes are made that servers ask for.
+    pub host_volumes_dir: PathBuf,
+    /// Programs that make such volumes.
+    pub host_volume_plugin_dir: PathBuf,
+    /// Servers forget such volumes with the node.
+    pub gc_volumes_on_node_gc: bool,
+    pub csi: CsiSettings,
     /// The `config` of each `plugin` block, by driver.
     pub plugins: PluginConfigs,
+    /// Where plugins are that are programs of their own.
+    pub plugin_dir: PathBuf,
+    /// Those that this node has, by the names of their files.
+    pub external_plugins: BTreeMap<String, ExternalPlugin>,
     /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`, and fetches
     /// an artifact when called `<program> artifact`; see [`executor::main`] and [`artifact::main`].
     pub executor_program: PathBuf,
@@ -59,15 +80,25 @@ pub struct NodeSettings {
     /// What of the host tasks of `exec` see, and where; empty for what programs need.
     pub chroot_env: BTreeMap<PathBuf, PathBuf>,
     pub denied_users: DeniedUsers,
+    /// Users of the host that tasks may have for themselves.
+    pub dynamic_users: DynamicUsers,
+    /// Where output of tasks may be sent to, by the names that jobs use.
+    pub log_sinks: BTreeMap<String, SinkAddress>,
     /// Registers as not to be scheduled on.
     pub default_ineligible: bool,
     /// 0 for no bound.
     pub node_max_allocs: u32,
     pub gc: GcSettings,
     pub templates: TemplateSettings,
+    /// The Consul agent beside this one, if there is one. Whoever makes it also runs it.
+    pub consul: Option<Arc<Consul>>,
+    /// The Vaults that tasks may log in to.
+    pub vaults: Vec<VaultSettings>,
     pub artifacts: ArtifactSettings,
     /// Files that a task may have open until it asks for more; `None` for as many as this process.
     pub task_open_files: Option<u64>,
+    /// Where plugins are that need no settings: those for secrets are below `secrets`.
+    pub common_plugin_dir: PathBuf,
     /// With what a node that the servers do not know introduces itself. Empty for what the state directory holds, if it
     /// does.
     pub intro_token: String,
@@ -75,6 +106,14 @@ pub struct NodeSettings {
     pub log: Monitor,
     /// What the host looks like may be shown, environment included.
     pub debug: bool,
+}
+
+/// The `plugin` block of a program in the plugin directory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExternalPlugin {
+    pub args: Vec<String>,
+    /// Its `config`, which the plugin itself has a schema for.
+    pub config: Map<String, Value>,
 }
 
 /// A directory of the host that jobs can ask for by name.
@@ -141,4 +180,6 @@ pub struct GcSettings {
     pub inode_usage_percent_max: u8,
     /// Above this number of allocations, living ones included.
     pub allocs_max: usize,
+    /// How many are removed at the same time.
+    pub parallel_destroys: usize,
 }

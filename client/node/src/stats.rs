@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::{
-    AllocResourceUsage, CpuStats, HostCPUStats, HostDiskStats, HostMemoryStats, HostStats, MemoryStats,
-    ResourceUsage, TaskResourceUsage,
+    AllocResourceUsage, CpuStats, DeviceGroupStats, HostCPUStats, HostDiskStats, HostMemoryStats, HostStats,
+    MemoryStats, ResourceUsage, TaskResourceUsage,
 };
 use model::document::{List, Map};
 
@@ -14,6 +14,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::driver::{RunningTask, Usage};
 use crate::samples::{CpuTimes, Pair};
+use crate::task::hooks::devices::of_task;
 use executor::cgroup::GroupUsage;
 use executor::process::TICKS_PER_SECOND;
 use futures_util::stream::StreamExt;
@@ -36,13 +37,20 @@ pub async fn of_alloc(context: &Context, id: &str, handle: &AllocHandle, task: &
     let tasks: BTreeMap<String, TaskResourceUsage> = readings
         .into_iter()
         .filter_map(|(name, pair)| {
-            let usage = share(&pair?, core_mhz);
+            let mut usage = share(&pair?, core_mhz);
+            usage.device_stats = devices(context, handle, &name);
             Some((name, TaskResourceUsage { resource_usage: Some(usage), timestamp, pids: Map::default() }))
         })
         .collect();
     let parts = tasks.values().filter_map(|task| task.resource_usage.as_ref());
     let sum = parts.fold(empty(), add);
     AllocResourceUsage { resource_usage: Some(sum), tasks: Map(tasks), timestamp }
+}
+
+/// Of the devices that the task was given.
+fn devices(context: &Context, handle: &AllocHandle, task: &str) -> List<DeviceGroupStats> {
+    let alloc = handle.alloc.borrow();
+    context.plugins.devices.stats_of(of_task(&alloc, task))
 }
 
 /// For a task that has just been started: two readings, [`SAMPLE`] apart; `None` if it ends in between.
@@ -126,6 +134,7 @@ fn add(mut sum: ResourceUsage, part: &ResourceUsage) -> ResourceUsage {
         sum.kernel_usage += part.kernel_usage;
         unite(&mut sum.measured, &part.measured);
     }
+    sum.device_stats.0.extend(part.device_stats.0.iter().cloned());
     sum
 }
 
@@ -166,10 +175,10 @@ pub async fn of_host(context: &Context) -> HostStats {
         cpu: cpu.into(),
         disk_stats: vec![disk.clone()].into(),
         alloc_dir_stats: Some(disk),
+        device_stats: context.plugins.devices.stats(),
         uptime: read("/proc/uptime").split('.').next().and_then(|secs| secs.parse().ok()).unwrap_or(0),
         cpu_ticks_consumed: consumed,
         timestamp: clock::now().0,
-        ..HostStats::default()
     }
 }
 

@@ -10,19 +10,22 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use executor::Exit;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 use model::document::{AllocDeploymentStatus, Allocation, TaskState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
+use wire::messages::ClientHostVolumeRequest;
 
 use crate::driver::{DriverNetwork, TaskHandle};
 use crate::hook::HookState;
 use crate::identity::Registration;
 use crate::meta::Dynamic;
+use crate::returned::ReturnedToken;
 use crate::services::{AllocChecks, Registered};
 
 const META: &str = "meta";
@@ -38,6 +41,9 @@ pub struct StoredTask {
     pub state: TaskState,
     /// Set from the start of the task until its end was seen.
     pub handle: Option<TaskHandle>,
+    /// An end by itself, until what follows from it is decided: set with its event, so that an agent that dies in between
+    /// does not have the next one start the task again.
+    pub undecided: Option<Exit>,
     pub network: Option<DriverNetwork>,
 }
 
@@ -63,10 +69,27 @@ pub enum StoreError {
 ///
 /// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `s/<alloc>` (ids of services),
 /// `c/<alloc>` (results of checks), `t/<alloc>/<task>`,
-/// `h/<alloc>/<task, or nothing>/<hook>`, `meta`, and `registration`.
+/// `h/<alloc>/<task, or nothing>/<hook>`, `v/<volume>`, `r/<whose>/<digest>` (tokens that are to be given back), `meta`, and `registration`.
 /// Values are JSON: self-describing, so that older and newer agents can read each other's.
 #[derive(Clone)]
 pub struct Store(Option<Arc<OnDisk>>);
+
+/// One that does not keep the database open.
+#[derive(Clone, Default)]
+pub struct WeakStore(Weak<OnDisk>);
+
+impl WeakStore {
+    /// `None` once nobody has it open, and for one that stores nothing.
+    pub fn upgrade(&self) -> Option<Store> {
+        Some(Store(Some(self.0.upgrade()?)))
+    }
+}
+
+impl std::fmt::Debug for WeakStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WeakStore")
+    }
+}
 
 struct OnDisk {
     path: PathBuf,
@@ -153,6 +176,10 @@ impl Store {
     }
 
     /// Opens the database again, because one that has failed takes nothing more, and writes what waits.
+    pub fn downgrade(&self) -> WeakStore {
+        WeakStore(self.0.as_ref().map(Arc::downgrade).unwrap_or_default())
+    }
+
     fn retry(&self) {
         let Some(disk) = &self.0 else { return };
         let mut content = disk.lock();
@@ -273,6 +300,44 @@ impl Store {
     /// When it cannot be read.
     pub fn load_registration(&self) -> Result<Registration, StoreError> {
         Ok(parse_some(REGISTRATION, self.get(REGISTRATION)?.as_deref())?.unwrap_or_default())
+    }
+
+    pub fn put_volume(&self, volume: &ClientHostVolumeRequest) {
+        self.put(format!("v/{}", volume.id), volume);
+    }
+
+    pub fn forget_volume(&self, id: &str) {
+        self.write(format!("v/{id}"), None);
+    }
+
+    /// The volumes that an earlier agent has made. What cannot be read is reported, and not offered.
+    pub fn load_volumes(&self) -> Vec<ClientHostVolumeRequest> {
+        let Some(keyspace) = self.keyspace() else { return Vec::new() };
+        let found = read_all(&keyspace, "v/").unwrap_or_else(|error| {
+            tracing::error!(%error, "the volumes of the local state cannot be read");
+            Vec::new()
+        });
+        found.into_iter().map(|(_, volume)| volume).collect()
+    }
+
+    /// `key` names whose token it is.
+    pub(crate) fn put_returned(&self, key: &str, token: &ReturnedToken) {
+        self.put(format!("r/{key}"), token);
+    }
+
+    pub(crate) fn forget_returned(&self, key: &str) {
+        self.write(format!("r/{key}"), None);
+    }
+
+    /// Tokens that an earlier agent has not given back, by key. What cannot be read is reported, and left to expire.
+    pub(crate) fn load_returned(&self, of: &str) -> BTreeMap<String, ReturnedToken> {
+        let Some(keyspace) = self.keyspace() else { return BTreeMap::new() };
+        let prefix = format!("r/{of}/");
+        let found = read_all(&keyspace, &prefix).unwrap_or_else(|error| {
+            tracing::error!(%error, "the tokens of the local state cannot be read");
+            Vec::new()
+        });
+        found.into_iter().map(|(digest, token)| (format!("{of}/{digest}"), token)).collect()
     }
 
     fn put(&self, key: String, value: &impl Serialize) {

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use crate::alloc::hooks::AllocContext;
 use crate::artifacts::ArtifactSettings;
 use crate::context::{Context, ContextParts};
+use crate::csi::CsiSettings;
 use crate::driver::{Drivers, Limits, TaskConfig, TaskNames, Values};
 use crate::layout::AllocDir;
 use crate::settings::{Capacity, GcSettings, NodeSettings, Reserved};
@@ -27,12 +28,14 @@ pub fn context(base: &Path) -> Arc<Context> {
     Arc::new(Context::new(ContextParts {
         settings: settings(base),
         drivers: Drivers::default(),
+        plugins: Default::default(),
         store: Store::open(&base.join("state.db")).unwrap(),
         inherited: BTreeMap::new(),
         seed: 1,
         node: Node::default(),
         dynamic_meta: BTreeMap::new(),
         registration: Default::default(),
+        vaults: Default::default(),
     }))
 }
 
@@ -50,6 +53,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         meta: BTreeMap::new(),
         http_address: String::new(),
         tls_http: false,
+        tls: None,
         reserved: Reserved::default(),
         capacity: Capacity::default(),
         network_interface: "lo".into(),
@@ -61,11 +65,19 @@ pub fn settings(base: &Path) -> NodeSettings {
         driver_filter: Default::default(),
         fingerprint_filter: Default::default(),
         host_volumes: BTreeMap::new(),
+        host_volumes_dir: base.join("host_volumes"),
+        host_volume_plugin_dir: base.join("host_volume_plugins"),
+        gc_volumes_on_node_gc: false,
+        csi: CsiSettings::usual(),
         plugins: BTreeMap::new(),
+        plugin_dir: base.join("driver_plugins"),
+        external_plugins: BTreeMap::new(),
         executor_program: PathBuf::new(),
         cgroup_parent: String::new(),
         chroot_env: BTreeMap::new(),
         denied_users: Default::default(),
+        dynamic_users: Default::default(),
+        log_sinks: BTreeMap::new(),
         default_ineligible: false,
         node_max_allocs: 0,
         gc: GcSettings {
@@ -73,9 +85,13 @@ pub fn settings(base: &Path) -> NodeSettings {
             disk_usage_percent_max: 100,
             inode_usage_percent_max: 100,
             allocs_max: 50,
+            parallel_destroys: 2,
         },
         templates: TemplateSettings::usual(),
+        consul: None,
+        vaults: Vec::new(),
         artifacts: ArtifactSettings::usual(),
+        common_plugin_dir: base.join("plugins"),
         task_open_files: None,
         intro_token: String::new(),
         log: Default::default(),
@@ -91,8 +107,10 @@ pub fn task_config() -> TaskConfig {
         task: "t".to_string(),
         instance: "00000001".to_string(),
         config: Values::default(),
+        block: BTreeMap::new(),
         env: BTreeMap::new(),
         user: String::new(),
+        dynamic_user: None,
         dir: dir.task("t"),
         shared_dir: dir.shared(),
         logs: None,
@@ -100,6 +118,8 @@ pub fn task_config() -> TaskConfig {
         cores: Vec::new(),
         ports: Vec::new(),
         mounts: Vec::new(),
+        devices: Vec::new(),
+        device_env: BTreeMap::new(),
         network_namespace: None,
         hosts_file: None,
         resolv_conf: None,

@@ -45,6 +45,8 @@ pub struct Builder {
     pub region: String,
     /// `user` or `user:password`, for a proxy in front of the agent.
     pub basic_auth: String,
+    /// The moment that every read is of: an index, a time or a span like `-15m`. Writes are refused with it.
+    pub as_of: String,
     /// Counts for `https://` only.
     pub tls: ClientOptions,
 }
@@ -108,10 +110,13 @@ impl Builder {
     pub fn build(self) -> Result<Client, Error> {
         let wrong = |reason: &str| Error::Address { address: self.address.clone(), reason: reason.into() };
         let mut http = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).no_proxy();
-        let headers = self.secrets();
-        http = http.default_headers(
-            headers.ok_or_else(|| wrong("the token holds characters that a header cannot carry"))?,
-        );
+        let unfit = |what: &str| wrong(&format!("the {what} holds characters that a header cannot carry"));
+        let mut headers = self.secrets().ok_or_else(|| unfit("token"))?;
+        if !self.as_of.is_empty() {
+            let moment = HeaderValue::from_str(&self.as_of).map_err(|_| unfit("moment"))?;
+            headers.insert(AS_OF_HEADER, moment);
+        }
+        http = http.default_headers(headers);
         let address = match self.address.split_once("://") {
             Some(("http" | "https", _)) => self.address.trim_end_matches('/').to_string(),
             Some(("unix", path)) => {
@@ -150,6 +155,7 @@ impl Builder {
     }
 }
 
+const AS_OF_HEADER: HeaderName = HeaderName::from_static("x-sojourn-as-of");
 const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-nomad-token");
 
 impl Client {
@@ -214,6 +220,32 @@ impl Client {
         let value =
             input::from_slice(&text).map_err(|source| Error::Answer { path: path.to_string(), source })?;
         Ok(Answer { value, index: Index(index), next_token })
+    }
+
+    /// The index of the moment that this client reads: that of `as_of` if it has one.
+    ///
+    /// # Errors
+    /// The agent cannot be reached, or there is no such moment.
+    pub async fn moment(&self) -> Result<Index, Error> {
+        let answer: Answer<serde::de::IgnoredAny> = self.get("/v1/namespaces", Query::new()).await?;
+        Ok(answer.index)
+    }
+
+    /// Passes somebody else's call on as it is, but for who asks and for which moment, where that is this client's. `path`
+    /// holds the query too.
+    ///
+    /// # Errors
+    /// The agent cannot be reached. An answer that is no success is an answer.
+    pub async fn pass_on(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Response, Error> {
+        let request = self.http.request(method, format!("{}{path}", self.address));
+        let request = request.headers(headers).body(body).timeout(CALL_TIMEOUT);
+        request.send().await.map_err(|e| Error::unreachable(&self.address, &e))
     }
 
     pub(crate) fn request(&self, method: Method, path: &str, mut query: Query) -> reqwest::RequestBuilder {

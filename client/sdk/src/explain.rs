@@ -1,4 +1,4 @@
-use api::{AllocWhy, DeploymentWhy, EvalWhy, JobWhy, NodeWhy, ObjectHistory};
+use api::{AllocWhy, DeploymentWhy, EvalWhy, JobWhy, NodeWhy, ObjectHistory, WhyNot};
 
 use crate::Error;
 use crate::client::{Client, Query, segment};
@@ -8,6 +8,11 @@ impl Client {
     /// `GET /v1/job/:id/explain`.
     pub async fn explain_job(&self, id: &str, query: Query) -> Result<JobWhy, Error> {
         Ok(self.get(&format!("/v1/job/{}/explain", segment(id)), query).await?.value)
+    }
+
+    /// `GET /v1/node/:id/explain/:job`.
+    pub async fn why_not(&self, job: &str, node: &str, query: Query) -> Result<WhyNot, Error> {
+        Ok(self.get(&format!("/v1/node/{}/explain/{}", segment(node), segment(job)), query).await?.value)
     }
 
     /// `GET /v1/evaluation/:id/explain`.

@@ -47,8 +47,12 @@ pub struct EventQuery {
     pub topics: Vec<String>,
     /// Begin at this index; 0 means the oldest event that is kept, or `from`.
     pub index: u64,
-    /// `start`, `now`, a span like `10m` or a time: where to begin without an index. Empty leaves it to `index`.
+    /// `start`, `now`, an event's id, a span like `10m` or a time: where to begin without an index. Empty leaves it to `index`.
     pub from: String,
+    /// `now`, an event's id, an index, a span or a time: where the stream ends, with a message `end`. Empty: it goes on.
+    pub to: String,
+    /// A condition that events have to meet.
+    pub filter: String,
     /// `*` means all; empty means the client's own.
     pub namespace: String,
 }
@@ -58,7 +62,7 @@ pub struct EventQuery {
 pub struct Message {
     /// `index.ordinal`: what the stream goes on after.
     pub id: String,
-    /// The topic, or `checkpoint`.
+    /// The topic; or `end`, after which nothing more comes.
     pub event: String,
     pub data: String,
     /// The servers' time in nanoseconds; 0 from a server that does not send it.
@@ -95,7 +99,8 @@ impl Client {
 
 impl EventQuery {
     fn to_query(&self) -> Query {
-        let mut query = Query::new().with("namespace", &self.namespace);
+        let mut query =
+            Query::new().with("namespace", &self.namespace).with("to", &self.to).with("filter", &self.filter);
         if self.index > 0 {
             query = query.with("index", self.index);
         } else if !self.from.is_empty() {

@@ -22,7 +22,7 @@ mod value;
 use std::collections::{BTreeMap, BTreeSet};
 
 use parse::Node;
-pub use task::{Dependency, Fetched, Place, Source};
+pub use task::{ConsulKind, ConsulRead, Dependency, Fetched, Place, Source, VaultKind, VaultRead};
 pub use value::Value;
 
 /// A template that was understood.

@@ -1,6 +1,6 @@
 //! Why things are as they are: recomputed from the log, at the index of the decision itself. Ours alone.
 
-use model::document::{AllocationMetric, Duration, GroupReasons, List, Map, NodeEvent, Timestamp};
+use model::document::{AllocationMetric, Duration, GroupReasons, Lack, List, Map, NodeEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::AllocationTransition;
@@ -124,6 +124,33 @@ pub struct NodeWhy {
     pub waits_for: List<Wait>,
     /// What the node and the servers said about it, the newest first.
     pub messages: List<NodeEvent>,
+}
+
+/// The answer of `GET /v1/node/:id/explain/:job`: why none of it is placed on a node.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct WhyNot {
+    #[serde(rename = "JobID")]
+    pub job_id: String,
+    /// The job was stopped, so nothing of it is placed anywhere.
+    pub stopped: bool,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub node_name: String,
+    pub groups: List<GroupOnNode>,
+}
+
+/// A group of a job, and what stands in the way of one more allocation of it on a node.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct GroupOnNode {
+    pub group: String,
+    /// Allocations of it that are there.
+    pub there: u64,
+    /// Allocations of it that take room anywhere.
+    pub everywhere: u64,
+    /// Empty when it could go there.
+    pub lacks: List<Lack>,
 }
 
 /// How much of one resource a node has.

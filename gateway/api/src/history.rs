@@ -1,6 +1,6 @@
 //! What was true: the life of an allocation, one line a transition. Ours alone.
 
-use model::document::{List, Timestamp};
+use model::document::{List, Map, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The answer of `GET /v1/allocation/:id/history`: oldest first.
@@ -14,7 +14,7 @@ pub struct AllocationHistory {
     pub cut_short: bool,
 }
 
-/// The answer of `GET /v1/job|node|evaluation|deployment/:id/history`: oldest first.
+/// The answer of `GET /v1/job|node|evaluation|deployment/:id/history`, and of `GET /v1/history` (without an id): oldest first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ObjectHistory {
@@ -36,6 +36,8 @@ pub struct HistoryLine {
     pub time: Timestamp,
     /// The kind of event, as the log names it.
     pub event: String,
+    /// What it is about: `job/default/web`, `node/ID`.
+    pub object: String,
     /// Who brought it about: a caller, a node, a controller.
     pub actor: String,
     /// Who asked for it, if somebody did.
@@ -78,4 +80,20 @@ pub struct Requester {
     pub name: String,
     /// Where the call came from; empty where that is not known.
     pub address: String,
+}
+
+/// The answer of `GET /v1/history/verify`: a part of the log was folded again.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HistoryVerified {
+    /// After which index it began, and with which it ended.
+    pub from: u64,
+    pub to: u64,
+    /// The newest index there is.
+    pub newest: u64,
+    pub batches: u64,
+    pub events: u64,
+    pub bytes: u64,
+    /// Of each table of the state after the last batch, in hexadecimal digits: equal states have equal ones, on every server.
+    pub digests: Map<String, String>,
 }

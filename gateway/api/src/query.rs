@@ -32,8 +32,10 @@ pub enum QueryError {
     StaleAndConsistent,
     #[error("Expect an index for `min_index` query string parameter")]
     MinIndex,
-    #[error("\"{value}\" is not an index, a time like 2026-01-02T15:04:05Z or a span like -15m, for `as_of`")]
-    AsOf { value: String },
+    #[error(
+        "\"{value}\" is not an index, a time like 2026-01-02T15:04:05Z or a span like -15m, for `{name}`"
+    )]
+    Moment { name: &'static str, value: String },
     #[error("missing server addresses")]
     NoServers,
     #[error("`address` {value:?}: expected HOST or HOST:PORT")]
@@ -163,7 +165,7 @@ impl Params {
             filter: text("filter"),
             reverse: self.get("reverse") == Some("true"),
             pretty: self.pretty(),
-            as_of: self.as_of()?,
+            as_of: self.moment("as_of")?,
         })
     }
 
@@ -216,8 +218,12 @@ impl Params {
         }
     }
 
-    fn as_of(&self) -> Result<Option<AsOf>, QueryError> {
-        let Some(value) = self.get("as_of").filter(|value| !value.is_empty()) else { return Ok(None) };
+    /// A moment of the past, if one is given.
+    ///
+    /// # Errors
+    /// [`QueryError::Moment`] with the parameter's name.
+    pub fn moment(&self, name: &'static str) -> Result<Option<AsOf>, QueryError> {
+        let Some(value) = self.get(name).filter(|value| !value.is_empty()) else { return Ok(None) };
         if let Ok(index) = value.parse() {
             return Ok(Some(AsOf::Index(Index(index))));
         }
@@ -226,7 +232,7 @@ impl Params {
         }
         match value.parse::<Timestamp>() {
             Ok(stamp) => Ok(Some(AsOf::Time(stamp.time()))),
-            Err(_) => Err(QueryError::AsOf { value: value.to_string() }),
+            Err(_) => Err(QueryError::Moment { name, value: value.to_string() }),
         }
     }
 }
@@ -355,6 +361,6 @@ mod tests {
         let as_of = |value| params(&[("as_of", value)]).read_options().map(|options| options.as_of);
         assert_eq!(as_of("17"), Ok(Some(AsOf::Index(Index(17)))));
         assert_eq!(as_of("2001-09-09T01:46:40Z"), Ok(Some(AsOf::Time(Time::from_secs(1_000_000_000)))));
-        assert_eq!(as_of("soon"), Err(QueryError::AsOf { value: "soon".to_string() }));
+        assert_eq!(as_of("soon"), Err(QueryError::Moment { name: "as_of", value: "soon".to_string() }));
     }
 }

@@ -86,6 +86,109 @@ pub struct CSIVolumeRegisterResponse {
     pub next_token: String,
 }
 
+/// `CSIVolumeCreateRequest` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIVolumeCreateRequest {
+    pub volumes: List<CSIVolume>,
+    pub policy_override: bool,
+}
+
+/// `CSIVolumeCreateResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIVolumeCreateResponse {
+    pub volumes: List<CSIVolume>,
+    pub warnings: String,
+    pub index: u64,
+    pub last_contact: i64,
+    pub known_leader: bool,
+    pub next_token: String,
+}
+
+/// `CSIVolumeExternalStub` of Nomad's API: a volume as its plugin knows it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIVolumeExternalStub {
+    #[serde(rename = "ExternalID")]
+    pub external_id: String,
+    pub capacity_bytes: i64,
+    pub volume_context: Map<String, String>,
+    #[serde(rename = "CloneID")]
+    pub clone_id: String,
+    #[serde(rename = "SnapshotID")]
+    pub snapshot_id: String,
+    #[serde(rename = "PublishedExternalNodeIDs")]
+    pub published_external_node_ids: List<String>,
+    pub is_abnormal: bool,
+    pub status: String,
+}
+
+/// `CSIVolumeListExternalResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIVolumeListExternalResponse {
+    pub volumes: List<CSIVolumeExternalStub>,
+    pub next_token: String,
+}
+
+/// `CSISnapshot` of Nomad's API.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSISnapshot {
+    #[serde(rename = "ID")]
+    pub id: String,
+    #[serde(rename = "ExternalSourceVolumeID")]
+    pub external_source_volume_id: String,
+    pub size_bytes: i64,
+    /// Seconds since 1970.
+    pub create_time: i64,
+    pub is_ready: bool,
+    #[serde(rename = "SourceVolumeID")]
+    pub source_volume_id: String,
+    #[serde(rename = "PluginID")]
+    pub plugin_id: String,
+    pub name: String,
+    pub secrets: Map<String, String>,
+    pub parameters: Map<String, String>,
+}
+
+/// Without its secrets, which must not get into a log.
+impl std::fmt::Debug for CSISnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CSISnapshot").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// `CSISnapshotCreateRequest` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSISnapshotCreateRequest {
+    pub snapshots: List<CSISnapshot>,
+}
+
+/// `CSISnapshotCreateResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSISnapshotCreateResponse {
+    pub snapshots: List<CSISnapshot>,
+    pub index: u64,
+    pub last_contact: i64,
+    pub known_leader: bool,
+    pub next_token: String,
+}
+
+/// `CSISnapshotListResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSISnapshotListResponse {
+    pub snapshots: List<CSISnapshot>,
+    pub next_token: String,
+    pub index: u64,
+    pub last_contact: i64,
+    pub known_leader: bool,
+}
+
 /// `HostVolumeStub` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

@@ -215,6 +215,8 @@ held! {
         StatObject StatValue StreamFrame TagVersionRequest TaskDiff TaskGroupDiff
         TaskGroupScaleStatus TaskGroupSummary TaskResourceUsage
         CSIPlugin CSIPluginListStub CSIVolumeListStub CSIVolumeRegisterRequest CSIVolumeRegisterResponse
+        CSISnapshot CSISnapshotCreateRequest CSISnapshotCreateResponse CSISnapshotListResponse
+        CSIVolumeCreateRequest CSIVolumeCreateResponse CSIVolumeExternalStub CSIVolumeListExternalResponse
         Variable VariableMetadata VariableLock
         DiskUsage HostData HostDataResponse HostVolumeDeleteResponse HostVolumeRegisterRequest HostVolumeStub
     }
@@ -255,8 +257,8 @@ held! {
     our_types our_zeros our_empties
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
-        DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
-        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion
+        DispatchNow EvalWhy GroupNow GroupOnNode HistoryLine HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
+        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion WhyNot
     }
     model::document {
         GroupReasons Lack NearMiss Reconnect

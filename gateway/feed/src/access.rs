@@ -35,7 +35,8 @@ struct Named {
 
 /// The objects that a batch names, and those of them that it deletes.
 pub(crate) struct Access {
-    named: Vec<Named>,
+    /// With the positions of their commands.
+    named: Vec<(Named, u16)>,
     deleted: Vec<(Named, AccessDocument)>,
 }
 
@@ -50,8 +51,8 @@ impl Access {
                 {
                     access.deleted.push((named.clone(), document));
                 }
-                if !access.named.contains(&named) {
-                    access.named.push(named);
+                if access.named.iter().all(|(known, _)| *known != named) {
+                    access.named.push((named, logged.command));
                 }
             }
         }
@@ -63,21 +64,21 @@ impl Access {
     pub(crate) fn entries(self, state: &State) -> Vec<Entry> {
         let Access { named, deleted } = self;
         let mut entries = Vec::new();
-        for named in named {
+        for (named, command) in named {
             let shown = match deleted.iter().find(|(known, _)| *known == named) {
                 Some((_, document)) => Some(document.clone()),
                 None => document(state, &named).filter(|_| !named.kind.ends_with("Deleted")),
             };
             if let Some(document) = shown {
                 let row = Row::Access(entries.len() as u32);
-                entries.push(entry(named, row, document));
+                entries.push(entry(named, row, document, command));
             }
         }
         entries
     }
 }
 
-fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
+fn entry(named: Named, row: Row, document: AccessDocument, command: u16) -> Entry {
     let filter_keys = match &document {
         AccessDocument::Role(role) => vec![role.name.clone()],
         AccessDocument::Rule(rule) => vec![rule.auth_method.clone()],
@@ -93,6 +94,7 @@ fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
         variable: None,
         service: None,
         access: Some(document),
+        command,
     }
 }
 

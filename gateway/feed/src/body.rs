@@ -20,7 +20,8 @@ struct Event<'a> {
     namespace: &'a str,
     filter_keys: Option<&'a [String]>,
     index: u64,
-    payload: Payload,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Payload>,
 }
 
 /// One document under its name.
@@ -49,6 +50,15 @@ struct Payload {
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
 pub(crate) fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
+    json(index, entry, Some(payload(state, entry))).into()
+}
+
+/// The same without the payload.
+pub(crate) fn render_key(index: Index, entry: &Entry) -> Vec<u8> {
+    json(index, entry, None)
+}
+
+fn json(index: Index, entry: &Entry, payload: Option<Payload>) -> Vec<u8> {
     let event = Event {
         topic: entry.topic,
         r#type: entry.kind,
@@ -56,9 +66,9 @@ pub(crate) fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
         namespace: &entry.namespace,
         filter_keys: (!entry.filter_keys.is_empty()).then_some(&entry.filter_keys),
         index: index.0,
-        payload: payload(state, entry),
+        payload,
     };
-    serde_json::to_vec(&event).expect("documents have a JSON form").into()
+    serde_json::to_vec(&event).expect("documents have a JSON form")
 }
 
 fn payload(state: &State, entry: &Entry) -> Payload {

@@ -29,7 +29,7 @@ impl Reader {
     /// Begins after `last`; without one, at the oldest event there is.
     pub fn after(feed: &Feed, last: Option<EventId>) -> Reader {
         let next = last.map_or_else(|| Cursor::at(feed.oldest()), Cursor::after);
-        let filter = EventFilter { topics: Vec::new(), namespace: None, viewer: Arc::new(Everybody) };
+        let filter = EventFilter::of_topics(Vec::new(), Arc::new(Everybody));
         Reader { feed: feed.clone(), next, filter }
     }
 

@@ -12,6 +12,8 @@ const RETRY_MS: u32 = 1_000;
 
 pub enum Encoder {
     NdJson(NdJson),
+    /// An event a line.
+    Lines,
     ServerSentEvents(ServerSentEvents),
 }
 
@@ -30,6 +32,8 @@ pub struct ServerSentEvents {
     passed: Option<EventId>,
     /// Where the stream begins, for a reader that left that to the server: its first id.
     announced: Option<EventId>,
+    /// From where to where the reader misses something that is no longer kept.
+    gap: Option<(Index, Index)>,
 }
 
 impl Encoder {
@@ -38,7 +42,16 @@ impl Encoder {
     }
 
     pub fn messages(start: Cursor) -> Encoder {
-        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None, announced: None })
+        let (passed, announced, gap) = (None, None, None);
+        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed, announced, gap })
+    }
+
+    /// Begins with a message about what the reader asked for and is no longer kept. Lines have no room for one.
+    pub fn after_gap(mut self, wanted: Index, oldest: Index) -> Encoder {
+        if let Encoder::ServerSentEvents(messages) = &mut self {
+            messages.gap = Some((wanted, oldest));
+        }
+        self
     }
 
     /// As [`Encoder::messages`], for a reader that left it to the server where to begin: a connection that is lost before
@@ -46,17 +59,23 @@ impl Encoder {
     pub fn announced_messages(start: Cursor) -> Encoder {
         let before = Index(start.index.0.saturating_sub(1));
         let announced = (before > Index::ZERO).then_some(EventId { index: before, ordinal: u32::MAX });
-        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None, announced })
+        let (passed, gap) = (None, None);
+        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed, announced, gap })
     }
 
     /// What a stream begins with, so that its reader knows at once that it is open.
     pub fn opening(&self, cluster: Option<ClusterTag>) -> Vec<u8> {
         match self {
             Encoder::NdJson(_) => b"{}\n".to_vec(),
+            Encoder::Lines => b"\n".to_vec(),
             Encoder::ServerSentEvents(messages) => {
                 let id =
                     messages.announced.map(|after| format!("id: {}\n", StreamPosition { after, cluster }));
-                format!("{}retry: {RETRY_MS}\n\n", id.unwrap_or_default()).into_bytes()
+                let gap = messages.gap.map(|(wanted, oldest)| {
+                    format!("event: gap\ndata: {{\"From\":{wanted},\"Oldest\":{oldest}}}\n\n")
+                });
+                let (id, gap) = (id.unwrap_or_default(), gap.unwrap_or_default());
+                format!("{id}retry: {RETRY_MS}\n\n{gap}").into_bytes()
             }
         }
     }
@@ -65,8 +84,30 @@ impl Encoder {
     pub fn page(&mut self, page: &Page, cluster: Option<ClusterTag>) -> Vec<u8> {
         match self {
             Encoder::NdJson(lines) => lines.page(page),
+            Encoder::Lines => {
+                page.events.iter().flat_map(|event| [&event.body[..], b"\n"].concat()).collect()
+            }
             Encoder::ServerSentEvents(messages) => messages.page(page, cluster),
         }
+    }
+
+    /// Nothing more comes: everything before `cursor` was read.
+    pub fn end(&mut self, cursor: Cursor, cluster: Option<ClusterTag>) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Encoder::NdJson(lines) => lines.end(&mut out),
+            Encoder::Lines => {}
+            Encoder::ServerSentEvents(_) => {
+                let read =
+                    cursor.ordinal.checked_sub(1).map(|ordinal| EventId { index: cursor.index, ordinal });
+                let before = EventId { index: Index(cursor.index.0.saturating_sub(1)), ordinal: u32::MAX };
+                let after = read.unwrap_or(before);
+                let id = StreamPosition { after, cluster };
+                let message = format!("id: {id}\nevent: end\ndata: {{\"Index\":{}}}\n\n", after.index);
+                out.extend_from_slice(message.as_bytes());
+            }
+        }
+        out
     }
 
     /// Shows that the stream lives.
@@ -75,6 +116,7 @@ impl Encoder {
             // Blanks within a line change nothing for its reader.
             Encoder::NdJson(NdJson { open: Some(_) }) => b" ".to_vec(),
             Encoder::NdJson(NdJson { open: None }) => b"{}\n".to_vec(),
+            Encoder::Lines => b"\n".to_vec(),
             Encoder::ServerSentEvents(messages) => {
                 let mut out = b": heartbeat\n\n".to_vec();
                 messages.checkpoint(&mut out, cluster);

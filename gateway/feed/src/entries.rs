@@ -38,6 +38,8 @@ pub struct Entry {
     pub service: Option<Box<ServiceRegistration>>,
     /// What it is about, where that has no row: there may be none any more after the batch.
     pub access: Option<AccessDocument>,
+    /// The position of the command that it followed from in its batch.
+    pub command: u16,
 }
 
 /// The row whose state after the batch is the payload.
@@ -79,12 +81,15 @@ pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
         listed: HashSet::new(),
         variables: Vec::new(),
         services: 0,
+        command: 0,
         entries: Vec::new(),
     };
     listing.registered = batch.events.iter().filter_map(|logged| listing.registers(&logged.event)).collect();
-    for (_, record, event) in batch.events() {
-        if let Some(kind) = kind(record.kind, event) {
-            listing.list(kind, event);
+    for logged in &batch.events {
+        let record = &batch.commands[usize::from(logged.command)];
+        if let Some(kind) = kind(record.kind, &logged.event) {
+            listing.command = logged.command;
+            listing.list(kind, &logged.event);
         }
     }
     let mut entries = listing.entries;
@@ -214,6 +219,8 @@ struct Listing<'a> {
     variables: Vec<VariableKey>,
     /// How many entries are about services.
     services: u32,
+    /// Whose events are listed.
+    command: u16,
     entries: Vec<Entry>,
 }
 
@@ -352,6 +359,7 @@ impl Listing<'_> {
             variable: Some(Box::new(shown)),
             service: None,
             access: None,
+            command: self.command,
         });
     }
 
@@ -384,6 +392,7 @@ impl Listing<'_> {
             variable: None,
             service: Some(Box::new(shown)),
             access: None,
+            command: self.command,
         });
     }
 
@@ -408,12 +417,12 @@ impl Listing<'_> {
 
     fn add(&mut self, kind: &'static str, row: Row) {
         if self.listed.insert((kind, row)) {
-            self.entries.push(entry(self.state, kind, row));
+            self.entries.push(entry(self.state, kind, row, self.command));
         }
     }
 }
 
-fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
+fn entry(state: &State, kind: &'static str, row: Row, command: u16) -> Entry {
     let (topic, key, namespace, filter_keys) = match row {
         Row::Node(row) => (NODE, state.nodes.cold(row).id.to_string(), String::new(), Vec::new()),
         Row::Job(row) => {
@@ -439,7 +448,8 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
         Row::Service(_) => unreachable!("a service brings its own entry"),
         Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
-    Entry { topic, kind, key, namespace, filter_keys, row, variable: None, service: None, access: None }
+    let (variable, service, access) = (None, None, None);
+    Entry { topic, kind, key, namespace, filter_keys, row, variable, service, access, command }
 }
 
 /// A variable without its items, and without its lock: who knows the id of a lock holds it.

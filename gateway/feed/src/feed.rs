@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use api::ClusterTag;
 use base::{Index, Time};
-use journal::{EncodedBatch, FrameError, Journal, ReadError};
+use journal::{EncodedBatch, FrameError, Journal, ReadError, first_batch};
 use parking_lot::Mutex;
 use state::{FoldError, State};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -35,8 +35,6 @@ pub trait Source: Send + Sync + 'static {
 pub enum FeedError {
     #[error("the events are no longer kept")]
     Gone,
-    #[error("{batches} batches would have to be folded, more than the {most} that are")]
-    TooFar { batches: u64, most: u64 },
     #[error("the server stops")]
     Ended,
     #[error("the log cannot be read: {0}")]
@@ -120,20 +118,6 @@ impl Feed {
         replayed.into_iter().chain(kept).min().unwrap_or_else(|| inner.source.state().index.next())
     }
 
-    /// The state after the batch at `index`, folded from the log on the caller's thread: at most `most` batches.
-    ///
-    /// # Errors
-    /// [`FeedError::Gone`] when the log no longer reaches back there.
-    pub fn state_at(&self, index: Index, most: u64) -> Result<State, FeedError> {
-        let inner = &self.0;
-        let now = inner.source.state();
-        if now.index == index {
-            return Ok(State::clone(&now));
-        }
-        inner.begin();
-        inner.replays.state_at(&**inner.source.journal(), index, most)
-    }
-
     /// A batch of the log, read on the caller's thread.
     ///
     /// # Errors
@@ -150,17 +134,8 @@ impl Feed {
     pub async fn since(&self, time: Time) -> Result<Index, FeedError> {
         let (feed, oldest) = (self.clone(), self.oldest());
         blocking(move || {
-            let (mut first, mut after) = (oldest, feed.0.source.state().index.next());
-            // Times never go back: the half that cannot hold it is dropped, 64 times at most.
-            while first < after {
-                let middle = Index(first.0 + (after.0 - first.0) / 2);
-                if feed.batch(middle)?.time() < time {
-                    first = middle.next();
-                } else {
-                    after = middle;
-                }
-            }
-            Ok(first)
+            let (source, end) = (&feed.0.source, feed.newest());
+            Ok(first_batch(&**source.journal(), oldest, end, |batch| batch.time() >= time)?)
         })
         .await
     }
@@ -220,7 +195,7 @@ impl Feed {
         let mut page = Page::at(from);
         for batch in batches {
             page.take(batch, filter);
-            if page.is_full() {
+            if page.is_full() || filter.ends_before(page.next) {
                 break;
             }
         }

@@ -23,14 +23,16 @@ mod replay;
 mod service;
 mod stream;
 mod tail;
+mod view;
 
 pub use access::AccessDocument;
 pub use direct::{Reader, Segment};
 pub use encode::Encoder;
 pub use entries::Entry;
 pub use feed::{Feed, FeedError, Held, STREAMS_MAX, Source};
-pub use page::{Cursor, EventFilter, Everybody, PAGE_BYTES, Page, StreamEvent, Viewer};
+pub use page::{Condition, Cursor, EventFilter, Everybody, PAGE_BYTES, Page, StreamEvent, Viewer};
 pub use replay::{CHECKPOINTS_MAX, PARKED_MAX};
 pub use service::registration;
 pub use stream::{HEARTBEAT, Subscription};
 pub use tail::{TAIL_BATCHES, TAIL_BYTES};
+pub use view::View;

@@ -1,11 +1,16 @@
 use std::sync::Arc;
 
+use std::sync::LazyLock;
+
 use api::{EventId, TopicFilter};
 use base::{Index, Time};
 use bytes::Bytes;
+use filter::{EvalError, Filter, Schema};
+use serde_json::{Value, json};
 
 use super::entries::Entry;
 use super::rendered::RenderedBatch;
+use super::view::View;
 
 /// Events are taken into a page until they reach this size; one more may exceed it. This is what a reader holds
 /// while its socket takes nothing.
@@ -13,6 +18,8 @@ pub const PAGE_BYTES: usize = 64 << 10;
 /// Events examined for one page, matching or not: bounds how long a reader with a narrow filter works in one go, at
 /// about 1 us each.
 const EXAMINED_MAX: usize = 16_384;
+/// What looking into an event costs, in events that are examined.
+const CONDITION_COST: usize = 32;
 
 /// The next event to be read: the one at `ordinal` of the batch `index`, or what follows if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,9 +69,62 @@ pub struct EventFilter {
     /// `None` means all. What has no namespace passes either way.
     pub namespace: Option<String>,
     pub viewer: Arc<dyn Viewer>,
+    pub condition: Option<Condition>,
+    pub view: View,
+    /// Events from here on are not for this reader.
+    pub end: Option<Cursor>,
+}
+
+/// What a filter expression says about events.
+pub struct Condition(Filter);
+
+/// What an event has for conditions.
+static EVENT: LazyLock<Schema> = LazyLock::new(|| {
+    let fields = [
+        ("Topic", "string"),
+        ("Type", "string"),
+        ("Key", "string"),
+        ("Namespace", "string"),
+        ("FilterKeys", "list<string>"),
+        ("Index", "uint64"),
+        ("Time", "string"),
+        ("Actor", "string"),
+        ("Requester", "any"),
+        ("RequestID", "string"),
+        ("Command", "string"),
+        ("Payload", "any"),
+    ];
+    let fields = fields.map(|(name, kind)| json!({"name": name, "type": kind}));
+    Schema::read(&json!({"Event": {"kind": "object", "fields": fields}})).expect("the types are known")
+});
+
+impl Condition {
+    /// # Errors
+    /// It names a field that events do not have.
+    pub fn new(filter: Filter) -> Result<Condition, EvalError> {
+        match filter.matches(&EVENT, "Event", &json!({})) {
+            // Payloads differ, so what does not fit one event may fit another.
+            Ok(_) | Err(EvalError::Unfit { .. }) => Ok(Condition(filter)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn holds(&self, event: &Value) -> bool {
+        self.0.matches(&EVENT, "Event", event).unwrap_or(false)
+    }
 }
 
 impl EventFilter {
+    /// Everything of these topics (of all, where there are none), as Nomad shows it.
+    pub fn of_topics(topics: Vec<TopicFilter>, viewer: Arc<dyn Viewer>) -> EventFilter {
+        EventFilter { topics, namespace: None, viewer, condition: None, view: View::Nomad, end: None }
+    }
+
+    /// Nothing is left to read from there on.
+    pub(crate) fn ends_before(&self, cursor: Cursor) -> bool {
+        self.end.is_some_and(|end| cursor >= end)
+    }
+
     fn matches(&self, entry: &Entry) -> bool {
         let keys = || std::iter::once(&entry.key).chain(&entry.filter_keys).map(String::as_str);
         let topic =
@@ -115,11 +175,15 @@ impl Page {
             if self.is_full() {
                 return;
             }
-            let id = EventId { index, ordinal: self.next.ordinal };
-            if filter.matches(entry) {
-                let body = batch.body(self.next.ordinal as usize).clone();
-                self.bytes += body.len();
-                self.events.push(StreamEvent { id, time: batch.state().time, topic: entry.topic, body });
+            if filter.ends_before(self.next) {
+                break;
+            }
+            let (id, ordinal) = (EventId { index, ordinal: self.next.ordinal }, self.next.ordinal as usize);
+            if filter.matches(entry) && self.holds(batch, ordinal, filter) {
+                let body = batch.shown(ordinal, filter.view);
+                let event = StreamEvent { id, time: batch.state().time, topic: entry.topic, body };
+                self.bytes += event.body.len();
+                self.events.push(event);
             }
             self.examined += 1;
             self.next.ordinal += 1;
@@ -129,5 +193,11 @@ impl Page {
             self.seen = Some(EventId { index, ordinal: 0 });
         }
         self.next = Cursor::at(index.next());
+    }
+
+    fn holds(&mut self, batch: &RenderedBatch, ordinal: usize, filter: &EventFilter) -> bool {
+        let Some(condition) = &filter.condition else { return true };
+        self.examined += CONDITION_COST;
+        condition.holds(batch.document(ordinal))
     }
 }

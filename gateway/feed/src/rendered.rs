@@ -1,25 +1,45 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use api::{ClusterTag, EventId};
 use base::Index;
 use bytes::Bytes;
 use journal::EncodedBatch;
+use model::CommandRecord;
+use serde_json::Value;
 use state::State;
 
 use super::body;
 use super::entries::{self, Entry};
 use super::feed::FeedError;
+use super::view::{self, Origin, View};
 
 /// What keeping one event costs besides its JSON: the entry, the row it holds on to and its part of a page.
 const HELD_BYTES: usize = 1_536;
+/// What a byte of JSON becomes once it is parsed, about.
+const DOCUMENT_BYTES: usize = 4;
 
 /// One batch of the stream: its entries, and the state it led to. An event is rendered when the first reader needs it,
 /// once for all.
 pub struct RenderedBatch {
     pub entries: Vec<Entry>,
     state: State,
-    bodies: Vec<OnceLock<Bytes>>,
+    /// Who asked for what.
+    commands: Vec<CommandRecord>,
+    /// By ordinal.
+    forms: Vec<Forms>,
     rendered: AtomicUsize,
+}
+
+/// An event in its forms, each made when somebody asks for it.
+#[derive(Default)]
+struct Forms {
+    /// As Nomad shows it.
+    body: OnceLock<Bytes>,
+    /// With where it came from.
+    full: OnceLock<Bytes>,
+    /// For those who look into it.
+    document: OnceLock<Value>,
 }
 
 impl RenderedBatch {
@@ -28,9 +48,11 @@ impl RenderedBatch {
     /// # Errors
     /// [`FeedError::Failed`]: the log is not what it was, or holds what this server cannot read.
     pub fn after(mut state: State, batch: &EncodedBatch) -> Result<RenderedBatch, FeedError> {
-        let entries = entries::list(&mut state, &batch.decode()?)?;
-        let bodies = std::iter::repeat_with(OnceLock::new).take(entries.len()).collect();
-        Ok(RenderedBatch { entries, state, bodies, rendered: AtomicUsize::new(0) })
+        let batch = batch.decode()?;
+        let entries = entries::list(&mut state, &batch)?;
+        let (commands, rendered) = (batch.commands, AtomicUsize::new(0));
+        let forms = std::iter::repeat_with(Forms::default).take(entries.len()).collect();
+        Ok(RenderedBatch { entries, state, commands, forms, rendered })
     }
 
     pub fn index(&self) -> Index {
@@ -47,11 +69,51 @@ impl RenderedBatch {
 
     /// The JSON of the event at `ordinal`.
     pub fn body(&self, ordinal: usize) -> &Bytes {
-        self.bodies[ordinal].get_or_init(|| {
+        self.forms[ordinal].body.get_or_init(|| {
             let body = body::render(&self.state, self.index(), &self.entries[ordinal]);
             self.rendered.fetch_add(body.len(), Ordering::Relaxed);
             body
         })
+    }
+
+    /// The JSON of the event at `ordinal`, as a view has it. What many readers get is rendered once for all.
+    pub(crate) fn shown(&self, ordinal: usize, view: View) -> Bytes {
+        let (entry, id) = (&self.entries[ordinal], self.id(ordinal));
+        match view {
+            View::Nomad => self.body(ordinal).clone(),
+            View::Full => self.full(ordinal).clone(),
+            View::Key => view::key(entry, id, &self.origin(ordinal)),
+            View::CloudEvents => {
+                let cluster = ClusterTag::of(self.state.cluster);
+                view::cloud_event(entry, id, cluster, &self.origin(ordinal), self.full(ordinal))
+            }
+        }
+    }
+
+    /// The event at `ordinal` as conditions look at it.
+    pub(crate) fn document(&self, ordinal: usize) -> &Value {
+        self.forms[ordinal].document.get_or_init(|| {
+            let full = self.full(ordinal);
+            self.rendered.fetch_add(full.len() * DOCUMENT_BYTES, Ordering::Relaxed);
+            view::document(full)
+        })
+    }
+
+    fn full(&self, ordinal: usize) -> &Bytes {
+        self.forms[ordinal].full.get_or_init(|| {
+            let full = view::full(self.body(ordinal), &self.origin(ordinal));
+            self.rendered.fetch_add(full.len(), Ordering::Relaxed);
+            full
+        })
+    }
+
+    fn origin(&self, ordinal: usize) -> Origin {
+        let command = &self.commands[usize::from(self.entries[ordinal].command)];
+        Origin::of(self.id(ordinal), command, self.state.time)
+    }
+
+    fn id(&self, ordinal: usize) -> EventId {
+        EventId { index: self.index(), ordinal: ordinal as u32 }
     }
 
     /// What keeping it costs, about.

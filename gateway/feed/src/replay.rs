@@ -126,6 +126,7 @@ impl Replays {
         {
             page.take(batch, filter);
         }
+        let end = filter.end.map_or(end, |last| end.min(last.index));
         while !page.is_full() && stage.index() < end {
             let batches = journal.read(stage.index().next(), READ_BYTES)?;
             if batches.is_empty() {
@@ -141,38 +142,6 @@ impl Replays {
         }
         self.park(stage);
         Ok(page)
-    }
-
-    /// The state after the batch at `index`.
-    ///
-    /// # Errors
-    /// [`FeedError::Gone`] when no state at hand leads there any more; [`FeedError::TooFar`] when more than `most`
-    /// batches lie between.
-    pub(crate) fn state_at(
-        &self,
-        journal: &dyn Journal,
-        index: Index,
-        most: u64,
-    ) -> Result<State, FeedError> {
-        let horizon = journal.horizon();
-        let nearest = self.checkpoints.lock().before(index.next(), horizon);
-        let mut state = nearest.ok_or(FeedError::Gone)?;
-        if index.0 - state.index.0 > most {
-            return Err(FeedError::TooFar { batches: index.0 - state.index.0, most });
-        }
-        while state.index < index {
-            let batches = journal.read(state.index.next(), READ_BYTES)?;
-            if batches.is_empty() {
-                return Err(FeedError::Gone);
-            }
-            for batch in batches.iter().filter(|batch| batch.index() <= index) {
-                state.apply(&batch.decode()?)?;
-                self.offer(&state, horizon);
-            }
-        }
-        // Whoever asks for an explanation asks again.
-        self.keep(&state, horizon);
-        Ok(state)
     }
 
     /// The nearest state from which the batch at `index` can be read.

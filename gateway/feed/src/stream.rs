@@ -17,6 +17,7 @@ pub struct Subscription {
     cursor: Cursor,
     encoder: Encoder,
     begun: bool,
+    ended: bool,
     /// When it has to send something.
     beat: Instant,
     closed: watch::Receiver<bool>,
@@ -33,7 +34,7 @@ impl Subscription {
     ) -> Subscription {
         let (filter, closed) = (Arc::new(filter), feed.closed());
         let beat = Instant::now() + HEARTBEAT;
-        Subscription { feed, filter, cursor, encoder, begun: false, beat, closed, _slot: slot }
+        Subscription { feed, filter, cursor, encoder, begun: false, ended: false, beat, closed, _slot: slot }
     }
 
     /// The next bytes; `None` ends the stream.
@@ -43,6 +44,9 @@ impl Subscription {
             return Some(self.encoder.opening(self.feed.cluster()));
         }
         loop {
+            if self.filter.ends_before(self.cursor) {
+                return self.end();
+            }
             let page = tokio::select! {
                 biased;
                 _ = self.closed.wait_for(|closed| *closed) => return None,
@@ -75,13 +79,19 @@ impl Subscription {
         }
     }
 
+    /// Says once that nothing more comes.
+    fn end(&mut self) -> Option<Vec<u8>> {
+        let said = std::mem::replace(&mut self.ended, true);
+        (!said).then(|| self.encoder.end(self.cursor, self.feed.cluster())).filter(|chunk| !chunk.is_empty())
+    }
+
     /// A client that comes back gets the reason why it cannot go on, if it cannot.
     fn report(&self, error: &FeedError) {
         let Cursor { index, ordinal } = self.cursor;
         match error {
             FeedError::Ended => {}
             FeedError::Gone => tracing::info!(index = index.0, ordinal, "a stream fell behind what is kept"),
-            FeedError::Failed(_) | FeedError::TooFar { .. } => {
+            FeedError::Failed(_) => {
                 tracing::error!(index = index.0, ordinal, %error, "a stream ended")
             }
         }

@@ -17,7 +17,7 @@ pub fn restarted(log: &Log) -> Log {
 
 pub fn about(topics: &[&str]) -> EventFilter {
     let topics = topics.iter().map(|topic| topic.parse().unwrap()).collect();
-    EventFilter { topics, namespace: None, viewer: Arc::new(Everybody) }
+    EventFilter::of_topics(topics, Arc::new(Everybody))
 }
 
 pub fn reader(feed: &Feed, from: u64, filter: EventFilter, messages: bool) -> Subscription {

@@ -140,7 +140,7 @@ pub fn toggle(world: &mut World, node: u128) {
 }
 
 pub fn everything() -> Arc<EventFilter> {
-    Arc::new(EventFilter { topics: vec![], namespace: None, viewer: Arc::new(Everybody) })
+    Arc::new(EventFilter::of_topics(vec![], Arc::new(Everybody)))
 }
 
 /// All events from a cursor to the end of the log, page by page.

@@ -17,10 +17,10 @@ use monitor::{AgentConfig, Monitor};
 use tokio::sync::Semaphore;
 
 use crate::access::{self, AccessSettings, Attempts, Resolver};
-use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
+use crate::blocking::{OPENINGS_MAX, RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
-use crate::node_rpc::NodeRpc;
+use crate::node_rpc::{NodeRoutes, NodeRpc};
 use crate::rendering::LARGE_LISTS_MAX;
 use crate::request::Write;
 use feed::Feed;
@@ -39,6 +39,8 @@ pub struct Api {
     pub agent: AgentInfo,
     /// Most allocations that a job may ask for while this server leads.
     pub job_count_max: i64,
+    /// What is added to jobs that are registered.
+    pub identities: jobspec::ImpliedIdentities,
     /// What all event streams share. The owner of the server closes it before the end.
     pub events: Feed,
     pub history: Arc<History>,
@@ -53,6 +55,8 @@ pub struct Api {
     pub rpc_stats: Arc<Samples>,
     /// The metrics of the node that this agent runs besides the server.
     pub node_figures: NodeFigures,
+    /// What that node answers itself.
+    pub node_routes: NodeRoutes,
 }
 
 /// What the agent says about itself.
@@ -95,6 +99,7 @@ pub(crate) struct Inner {
     pub(crate) waiting_reads: Semaphore,
     pub(crate) renders: Arc<Semaphore>,
     pub(crate) large_lists: Arc<Semaphore>,
+    pub(crate) openings: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
     /// Who has failed to prove that lately.
@@ -115,6 +120,7 @@ impl AppState {
             waiting_reads,
             renders,
             large_lists: Arc::new(Semaphore::new(LARGE_LISTS_MAX)),
+            openings: Arc::new(Semaphore::new(OPENINGS_MAX)),
             request_stats,
             resolver: Resolver::default(),
             attempts: Attempts::default(),

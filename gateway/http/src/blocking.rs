@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use api::{Consistency, WAIT_MAX};
+use api::{AsOf, Consistency, WAIT_MAX};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use base::Index;
+use base::{Index, Time};
 use control::{Leadership, Receipt};
+use history::{History, HistoryError};
 use journal::Freshness;
 use serde::Serialize;
 use state::State;
-use tokio::sync::oneshot;
+use tokio::sync::{SemaphorePermit, oneshot};
 use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::answer::{self, Answer, Meta};
-use crate::app_state::AppState;
+use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::page::Page;
 use crate::rendering::{Begun, Rendering, too_many_large, write_json};
@@ -26,6 +28,10 @@ pub const WAITING_READS_MAX: usize = 8_192;
 /// Lists that are rendered at the same time, each until it is known whether it is large; others wait for their turn.
 /// Rendering is pure work for a processor.
 pub(crate) const RENDERS_MAX: usize = 4;
+
+/// Moments of the past that are opened at the same time; others wait for their turn. It is pure work for a processor, and
+/// the leader needs one too.
+pub(crate) const OPENINGS_MAX: usize = 1;
 
 /// A wait is up to this part longer than asked for, so that clients who began together do not return together.
 const JITTER: u32 = 16;
@@ -42,7 +48,7 @@ impl AppState {
     ) -> Answer {
         let (state, known_leader) = self.newer(read, &index).await?;
         read.check_again(self)?;
-        let meta = Meta { index: index(&state), known_leader, next_token: None };
+        let meta = Meta { index: shown_index(read, &state, index), known_leader, next_token: None };
         // What is not there is also true as of an index.
         let response = view(&state).map_or_else(Failure::into_response, |value| answer::json(&value));
         Ok(answer::with_meta(response, &meta))
@@ -81,7 +87,7 @@ impl AppState {
     ) -> Answer {
         let (state, known_leader) = self.newer(&read, &index).await?;
         read.check_again(self)?;
-        let index = index(&state);
+        let index = shown_index(&read, &state, index);
         let turn = self.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
         let seats = self.large_lists.clone();
         let (answered, answer) = oneshot::channel();
@@ -126,6 +132,9 @@ impl AppState {
         index: impl Fn(&State) -> Index,
     ) -> Result<(Arc<State>, bool), Failure> {
         let options = &read.options;
+        if options.as_of.is_some() {
+            return self.unchanging(read).await;
+        }
         let known_leader = self.fresh(options.consistency, options.min_index).await?;
         let mut published = self.control.watch();
         // Nothing is in a table before 1: who got 0 from an empty one, and waits with 1, waits for its first row.
@@ -136,9 +145,7 @@ impl AppState {
         }
         // Who waits holds no state: an old one keeps every page that has changed since.
         drop(state);
-        let _permit = self.waiting_reads.try_acquire().map_err(|_| {
-            Failure::too_many(format!("{WAITING_READS_MAX} reads are waiting already: try again later"))
-        })?;
+        let _permit = self.waiting()?;
         let deadline = Instant::now() + with_jitter(options.wait.to_std());
         loop {
             // A server that stops publishes nothing more: what it has is the answer.
@@ -148,6 +155,42 @@ impl AppState {
                 return Ok((state, known_leader));
             }
         }
+    }
+
+    /// A moment of the past. Who waits for it to change waits in vain, as long as it wants to.
+    async fn unchanging(&self, read: &Reading) -> Result<(Arc<State>, bool), Failure> {
+        let (state, known_leader) = self.moment(read).await?;
+        if read.options.index >= state.index && read.options.index != Index::ZERO {
+            let _permit = self.waiting()?;
+            let mut published = self.control.watch();
+            let ends = async { while published.changed().await.is_ok() {} };
+            // Earlier only if the server stops.
+            drop(timeout_at(Instant::now() + with_jitter(read.options.wait.to_std()), ends).await);
+        }
+        Ok((state, known_leader))
+    }
+
+    /// The state that a read is about: the newest one, or that of the past which it asks for; and whether there is a leader.
+    ///
+    /// # Errors
+    /// 410 for what is no longer kept, 400 for what is still to come.
+    pub(crate) async fn moment(&self, read: &Reading) -> Result<(Arc<State>, bool), Failure> {
+        let known_leader = self.fresh(read.options.consistency, read.options.min_index).await?;
+        let Some(as_of) = read.options.as_of else { return Ok((self.control.state(), known_leader)) };
+        let turn = self.openings.clone().acquire_owned().await.expect("nobody closes the semaphore");
+        let history = self.history.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let state = index_of(&history, as_of).and_then(|index| history.state_at(index));
+            state.map_err(|error| past("as_of", &error))
+        });
+        Ok((opened.await??, known_leader))
+    }
+
+    fn waiting(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        self.waiting_reads.try_acquire().map_err(|_| {
+            Failure::too_many(format!("{WAITING_READS_MAX} reads are waiting already: try again later"))
+        })
     }
 
     /// Waits until this server's state is as new as requested; true if there is a leader.
@@ -188,6 +231,38 @@ impl AppState {
     /// There is a leader, as far as this server knows.
     pub(crate) fn known_leader(&self) -> bool {
         self.control.leadership_now() != Leadership::Unknown
+    }
+}
+
+/// How new the answer is: of the past, the whole state is that of one index.
+fn shown_index(read: &Reading, state: &State, index: impl Fn(&State) -> Index) -> Index {
+    if read.options.as_of.is_some() { state.index } else { index(state) }
+}
+
+/// The index that was the newest then.
+///
+/// # Errors
+/// [`HistoryError::Gone`] and [`HistoryError::Ahead`].
+pub(crate) fn index_of(history: &History, moment: AsOf) -> Result<Index, HistoryError> {
+    match moment {
+        AsOf::Index(index) => Ok(index),
+        AsOf::Time(time) if time > now() => Err(HistoryError::Ahead { newest: history.newest() }),
+        AsOf::Time(time) => history.index_at(time),
+        AsOf::Ago(span) => history.index_at(Time(now().0.saturating_sub(span.0))),
+    }
+}
+
+/// Why the moment that a parameter names cannot be read.
+pub(crate) fn past(parameter: &str, error: &HistoryError) -> Failure {
+    match error {
+        HistoryError::Gone { oldest } => {
+            let text = format!("{parameter}: what was then is no longer kept: the oldest index is {oldest}");
+            Failure::new(StatusCode::GONE, text)
+        }
+        HistoryError::Ahead { newest } => {
+            Failure::invalid(format!("{parameter}: that is still to come: the newest index is {newest}"))
+        }
+        error => Failure::internal(error.to_string()),
     }
 }
 

@@ -11,12 +11,18 @@ use crate::access::{ReadAgent, denied, own_policies};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Write, random};
+use crate::storage::Storage;
 
 /// Answers who somebody is and what they may do, as the routes have it.
 #[derive(Clone)]
 pub struct Gate(pub(crate) AppState);
 
 impl Gate {
+    /// Storage plugins, for whoever is no caller.
+    pub fn storage(&self) -> Storage {
+        Storage(self.0.clone())
+    }
+
     /// # Errors
     /// 403 unless who presents this may look at agents.
     pub async fn reads_agent(&self, presented: &str) -> Result<(), Failure> {

@@ -28,6 +28,7 @@ mod request;
 mod request_stats;
 mod rewriting;
 mod routes;
+mod storage;
 mod view;
 
 pub use access::AccessSettings;
@@ -38,5 +39,7 @@ pub use cluster_admin::{
 };
 pub use error::Failure;
 pub use gate::Gate;
-pub use node_rpc::{FrameStream, NodeRpc, NodeRpcError, frames};
+pub use jobspec::ImpliedIdentities;
+pub use node_rpc::{FrameStream, NodeRoutes, NodeRpc, NodeRpcError, frames};
 pub use routes::router;
+pub use storage::Storage;

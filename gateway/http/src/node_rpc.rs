@@ -1,3 +1,6 @@
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -93,4 +96,19 @@ pub fn frames(sender: FrameSender, receiver: FrameReceiver) -> FrameStream {
         }
     })
     .boxed()
+}
+
+/// What the node in the same process answers itself. A server is there before its node is.
+#[derive(Clone, Debug, Default)]
+pub struct NodeRoutes(Arc<OnceLock<Router>>);
+
+impl NodeRoutes {
+    /// Takes effect once: an agent has one node.
+    pub fn set(&self, routes: Router) {
+        let _one_node = self.0.set(routes);
+    }
+
+    pub(crate) fn get(&self) -> Option<&Router> {
+        self.0.get()
+    }
 }

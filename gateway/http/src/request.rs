@@ -41,8 +41,14 @@ const BODY_PATIENCE: Duration = Duration::from_secs(64);
 /// Names a request, so that its repetition takes effect once.
 const REQUEST_ID: &str = "x-sojourn-request-id";
 
+/// The same as the parameter `as_of`, for clients that cannot add one.
+const AS_OF: &str = "x-sojourn-as-of";
+
 /// A read that needs a right: its parameters, checked, once the caller has it.
 pub(crate) struct Read<R>(Reading, PhantomData<R>);
+
+/// A read of what only the present has: what this server is doing, who its neighbours are.
+pub(crate) struct ReadNow<R>(pub Read<R>);
 
 /// What a read asks for, and who asks.
 #[derive(Clone, Debug)]
@@ -252,24 +258,25 @@ pub(crate) struct Json<T>(pub T);
 /// The document in the body; the default one without a body.
 pub(crate) struct OptionalJson<T>(pub T);
 
-/// Why `as_of` is rejected.
-pub(crate) fn reads_the_past() -> Failure {
-    Failure::unsupported("reading the past (`as_of`) is")
+/// # Errors
+/// 400 where `as_of` asks for the past, which this route has none of.
+fn of_now(params: &Params) -> Result<(), Failure> {
+    match params.get("as_of") {
+        None | Some("") => Ok(()),
+        Some(_) => Err(Failure::invalid("this route is of the present alone: `as_of` is not expected")),
+    }
 }
 
 impl<R: Right> FromRequestParts<AppState> for Read<R> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Read<R>, Failure> {
-        let Call { params, access, .. } = Call::<R>::from_request_parts(parts, server).await?;
+        let (params, access) = called::<R>(parts, server).await?;
         let options = params.read_options()?;
         let filter = match options.filter.as_str() {
             "" => None,
             text => Some(Arc::new(Filter::parse(text).map_err(unreadable)?)),
         };
-        if options.as_of.is_some() {
-            return Err(reads_the_past());
-        }
         Ok(Read(Reading { params, options, access, filter, holds: R::holds, opens: R::opens }, PhantomData))
     }
 }
@@ -278,13 +285,30 @@ impl<R: Right> FromRequestParts<AppState> for Call<R> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Call<R>, Failure> {
-        let params = params(parts)?;
-        server.check_region(params.get("region").unwrap_or_default())?;
-        let presented = if R::ASKS_WHO { presented(&parts.headers)? } else { String::new() };
-        let access = server.access_from(address(parts), &presented).await?;
-        access.require::<R>(params.namespace())?;
+        let (params, access) = called::<R>(parts, server).await?;
+        of_now(&params)?;
         Ok(Call { params, access, _right: PhantomData })
     }
+}
+
+impl<R: Right> FromRequestParts<AppState> for ReadNow<R> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<ReadNow<R>, Failure> {
+        let read = Read::<R>::from_request_parts(parts, server).await?;
+        of_now(&read.params)?;
+        Ok(ReadNow(read))
+    }
+}
+
+/// What every call has: its parameters, and a caller with the right to it.
+async fn called<R: Right>(parts: &Parts, server: &AppState) -> Result<(Params, Access), Failure> {
+    let params = params(parts)?;
+    server.check_region(params.get("region").unwrap_or_default())?;
+    let presented = if R::ASKS_WHO { presented(&parts.headers)? } else { String::new() };
+    let access = server.access_from(address(parts), &presented).await?;
+    access.require::<R>(params.namespace())?;
+    Ok((params, access))
 }
 
 impl FromRequestParts<AppState> for Write {
@@ -351,7 +375,15 @@ fn address(parts: &Parts) -> Option<IpAddr> {
 
 pub(crate) fn params(parts: &Parts) -> Result<Params, Failure> {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-    pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))
+    let Query(mut pairs) = pairs.map_err(|e| Failure::invalid(e.body_text()))?;
+    if let Some(moment) = parts.headers.get(AS_OF) {
+        let moment = moment.to_str().map_err(|_| Failure::invalid("X-Sojourn-As-Of: expected text"))?;
+        if pairs.iter().any(|(name, value)| name == "as_of" && value != moment) {
+            return Err(Failure::invalid("`as_of` and X-Sojourn-As-Of: expected one moment, not two"));
+        }
+        pairs.push(("as_of".to_string(), moment.to_string()));
+    }
+    Ok(Params::new(pairs))
 }
 
 async fn body(request: Request, server: &AppState) -> Result<Bytes, Failure> {

@@ -16,6 +16,7 @@ mod decode;
 mod diagnostic;
 mod eval;
 mod hcl;
+mod identities;
 mod imply;
 mod outline;
 mod parse;
@@ -27,6 +28,7 @@ pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize, client_form}
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span, nearest};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
 pub use hcl::{NESTING_MAX, SOURCE_MAX};
+pub use identities::{ImpliedIdentities, ImpliedIdentity, imply_identities, missing_vault_identities};
 pub use imply::{imply_constraints, imply_service_discovery};
 pub use model::cron::next_launch;
 pub use outline::{Part, outline};

@@ -5,17 +5,17 @@ use std::fmt;
 
 use model::document::{
     Consul, Duration, Job, NetworkResource, Resources, Service, ServiceCheck, Task, TaskArtifact, TaskGroup,
-    UpdateStrategy,
+    UpdateStrategy, WorkloadIdentity,
 };
 
 use crate::canonical::DEFAULT_STAGGER;
 use crate::diagnostic::nearest;
 
 /// Drivers of this release's nodes.
-const OWN_DRIVERS: [&str; 5] = ["raw_exec", "exec", "java", "docker", "mock_driver"];
+const OWN_DRIVERS: [&str; 7] = ["raw_exec", "exec", "java", "docker", "podman", "qemu", "mock_driver"];
 
 /// Other drivers that nodes may have: not each of them is a slip of the pen.
-const OTHER_DRIVERS: [&str; 14] = [
+const OTHER_DRIVERS: [&str; 12] = [
     "containerd-driver",
     "ecs",
     "exec2",
@@ -24,9 +24,7 @@ const OTHER_DRIVERS: [&str; 14] = [
     "jail-task-driver",
     "lxc",
     "nspawn",
-    "podman",
     "pot",
-    "qemu",
     "rkt",
     "singularity",
     "virt",
@@ -164,6 +162,11 @@ fn is_file_of_node(artifact: &TaskArtifact) -> bool {
 }
 
 /// It is about another Consul than the default one, or another part of it.
+/// Nodes use it themselves, to log in elsewhere.
+fn is_for_a_login(identity: &WorkloadIdentity) -> bool {
+    identity.name == "consul_default" || identity.name.starts_with("vault_")
+}
+
 fn is_special(consul: &Consul) -> bool {
     let is_default = consul.namespace.is_empty() && consul.partition.is_empty();
     !is_default || !matches!(consul.cluster.as_str(), "" | "default")
@@ -267,7 +270,13 @@ impl Findings<'_> {
         let service_name = format!("service \"{}\"", service.name);
         let what = if service.name.is_empty() { "service" } else { &service_name };
         if matches!(service.provider.as_str(), "" | "consul") {
-            self.needs(what, "consul.version", "Consul: a service without provider is one of Consul");
+            // Parsers fill the provider in: nobody knows whether it was written.
+            self.needs(what, "consul.version", "Consul, the provider of a service that names no other");
+            self.fails(&[(
+                "service connect",
+                service.connect.is_some(),
+                "nodes of this release run no proxies of Consul",
+            )]);
             return;
         }
         // Nomad's own provider has no place for them either.
@@ -281,7 +290,7 @@ impl Findings<'_> {
         ]);
         self.address_mode("service", &service.address_mode);
         if service.address_mode == "driver"
-            && let Some(driver @ ("raw_exec" | "exec" | "java" | "mock_driver")) = driver
+            && let Some(driver @ ("raw_exec" | "exec" | "java" | "qemu" | "mock_driver")) = driver
         {
             let why = format!("the service is not registered: {driver} gives a task no network of its own");
             self.find("service address_mode \"driver\"", Effect::Ignored, why);
@@ -316,17 +325,33 @@ impl Findings<'_> {
                 task.artifacts.iter().any(is_file_of_node),
                 "files of the node itself are no artifacts",
             ),
-            ("vault", task.vault.is_some(), "nodes of this release get no tokens of Vault"),
-            ("secret", !task.secrets.is_empty(), "nodes of this release read no secrets"),
             ("schedule", task.schedule.is_some(), "nodes of this release do not pause tasks"),
-            ("csi_plugin", task.csi_plugin_config.is_some(), "nodes of this release run no CSI plugins"),
         ]);
+        if let Some(vault) = &task.vault {
+            let (attribute, name) = match vault.cluster.as_str() {
+                "" | "default" => ("vault.version".to_string(), "Vault".to_string()),
+                name => (format!("vault.{name}.version"), format!("Vault \"{name}\"")),
+            };
+            self.needs("vault", &attribute, &name);
+            let why = "a token has the policies of its role: name one with role";
+            self.fails(&[("vault policies", !vault.policies.is_empty(), why)]);
+        }
+        for secret in
+            task.secrets.iter().filter(|secret| !matches!(secret.provider.as_str(), "nomad" | "vault"))
+        {
+            let what = format!("secret \"{}\"", secret.name);
+            let attribute = format!("plugins.secrets.{}.version", secret.provider);
+            self.needs(&what, &attribute, &format!("the plugin \"{}\"", secret.provider));
+        }
         if !task.volume_mounts.is_empty() {
             self.volume_mount(&task.driver);
         }
         self.ignored(&[
             ("consul", task.consul.as_ref().is_some_and(is_special)),
-            ("identity without env or file", task.identities.iter().any(|own| !own.env && !own.file)),
+            (
+                "identity without env or file",
+                task.identities.iter().any(|own| !own.env && !own.file && !is_for_a_login(own)),
+            ),
             ("scaling", !task.scaling_policies.is_empty()),
         ]);
         task.resources.iter().for_each(|resources| self.resources(resources, &task.driver));
@@ -342,8 +367,10 @@ impl Findings<'_> {
             if self.nodes.any() {
                 let why = match driver {
                     "docker" => "none has a container engine that answers".to_string(),
+                    "podman" => "none has a service of Podman that answers".to_string(),
                     "exec" => "none runs as root on a host with control groups".to_string(),
                     "java" => "none runs as root on a host with control groups and java".to_string(),
+                    "qemu" => "none has a program qemu-system-… in the agent's PATH".to_string(),
                     _ => format!("none has it enabled: see plugin \"{driver}\" in the agent's configuration"),
                 };
                 self.find(&what, Effect::NeverPlaced, why);
@@ -363,16 +390,17 @@ impl Findings<'_> {
     fn volume_mount(&mut self, driver: &str) {
         let why = "tasks of this driver see the host's file system as it is: leave it out, and use the path that \
                    \"node status -verbose\" shows for the volume";
-        if ["raw_exec", "mock_driver"].contains(&driver) {
+        if ["raw_exec", "qemu", "mock_driver"].contains(&driver) {
             self.find("volume_mount", Effect::Fails, why);
         }
     }
 
     fn resources(&mut self, resources: &Resources, driver: &str) {
-        // Through control groups, where the host has any.
-        let limits = ["raw_exec", "exec", "java"].contains(&driver);
+        // Through control groups, where the host has any, or by the engine.
+        let limits = ["raw_exec", "exec", "java", "docker", "podman"].contains(&driver);
+        let cores = limits || driver == "qemu";
         self.ignored(&[
-            ("resources cores", resources.cores.unwrap_or(0) > 0 && !limits),
+            ("resources cores", resources.cores.unwrap_or(0) > 0 && !cores),
             ("resources memory_max", resources.memory_max_mb.unwrap_or(0) != 0 && !limits),
             ("resources secrets", resources.secrets_mb.unwrap_or(0) > 0),
             ("resources network", !resources.networks.is_empty()),

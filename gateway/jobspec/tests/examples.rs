@@ -4,15 +4,21 @@ use jobspec::{
     NoFiles, Parsed, Source, Variables, canonicalize, imply_constraints, parse, parse_json, validate,
 };
 
-const EXAMPLES: [(&str, &str); 8] = [
+const EXAMPLES: [(&str, &str); 14] = [
     ("hello.nomad.hcl", include_str!("../../../examples/hello.nomad.hcl")),
     ("web.nomad.hcl", include_str!("../../../examples/web.nomad.hcl")),
     ("system.nomad.hcl", include_str!("../../../examples/system.nomad.hcl")),
+    ("consul.nomad.hcl", include_str!("../../../examples/consul.nomad.hcl")),
+    ("secrets.nomad.hcl", include_str!("../../../examples/secrets.nomad.hcl")),
     ("variables.nomad.hcl", include_str!("../../../examples/variables.nomad.hcl")),
     ("templates.nomad.hcl", include_str!("../../../examples/templates.nomad.hcl")),
     ("artifact.nomad.hcl", include_str!("../../../examples/artifact.nomad.hcl")),
     ("services.nomad.hcl", include_str!("../../../examples/services.nomad.hcl")),
     ("exec.nomad.hcl", include_str!("../../../examples/exec.nomad.hcl")),
+    ("podman.nomad.hcl", include_str!("../../../examples/podman.nomad.hcl")),
+    ("qemu.nomad.hcl", include_str!("../../../examples/qemu.nomad.hcl")),
+    ("vault.nomad.hcl", include_str!("../../../examples/vault.nomad.hcl")),
+    ("volume.nomad.hcl", include_str!("../../../examples/volume.nomad.hcl")),
 ];
 
 fn variables() -> Variables {
@@ -46,7 +52,7 @@ fn the_json_example_is_valid_and_wholly_executed() {
 
 #[test]
 fn the_variables_example_takes_its_values_from_the_file() {
-    let (name, text) = EXAMPLES[3];
+    let (name, text) = EXAMPLES.into_iter().find(|(name, _)| *name == "variables.nomad.hcl").unwrap();
     let job = parse(&Source::new(name, text), &variables(), &NoFiles).unwrap().job;
     assert_eq!(job.task_groups[0].count, Some(2));
     assert_eq!(job.meta["greeted"], "world");
@@ -67,6 +73,31 @@ fn no_truncated_example_is_more_than_an_error() {
     }
 }
 
+/// Nodes with all that an example asks for: Consul, for one.
+struct Equipped;
+
+impl jobspec::Nodes for Equipped {
+    fn any(&self) -> bool {
+        true
+    }
+
+    fn any_foreign(&self) -> bool {
+        false
+    }
+
+    fn has_driver(&self, _: &str) -> bool {
+        true
+    }
+
+    fn has_attribute(&self, _: &str) -> bool {
+        true
+    }
+
+    fn has_devices(&self) -> bool {
+        true
+    }
+}
+
 fn texts(job: &model::document::Job) -> Vec<String> {
-    jobspec::findings(job, &jobspec::NoNodes).iter().map(ToString::to_string).collect()
+    jobspec::findings(job, &Equipped).iter().map(ToString::to_string).collect()
 }

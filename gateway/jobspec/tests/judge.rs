@@ -335,8 +335,6 @@ group "web" {
         [
             "group \"web\": network mode \"bridge\": never placed on the nodes you have: none has a bridge",
             "group \"web\", task \"t\": artifact: the task would fail: files of the node itself are no artifacts",
-            "group \"web\", task \"t\": resources cores: ignored, the task runs without it",
-            "group \"web\", task \"t\": resources memory_max: ignored, the task runs without it",
         ]
     );
 }

@@ -66,3 +66,36 @@ fn what_the_provider_has_not_is_named() {
     let consul = texts(&with_group("service {\n port = \"80\"\n}"));
     assert!(consul.len() == 1 && consul[0].contains("service: never placed"), "{consul:?}");
 }
+
+#[test]
+fn proxies_of_consul_are_refused_whatever_they_are_for() {
+    for connect in [
+        "sidecar_service {}",
+        "native = true",
+        "gateway {\n mesh {}\n }",
+        "sidecar_service {\n proxy {\n transparent_proxy {}\n }\n }",
+    ] {
+        let body = with_group(&format!(
+            "service {{\n name = \"w\"\n port = \"80\"\n connect {{\n {connect}\n }}\n}}"
+        ));
+        let found = texts(&body);
+        let refused = "group \"g\": service connect: the task would fail: nodes of this release run no proxies of Consul";
+        assert!(found.iter().any(|text| text == refused), "{connect}: {found:?}");
+    }
+}
+
+#[test]
+fn what_needs_consul_or_vault_says_so_whether_the_provider_is_written_or_not() {
+    for provider in ["", "provider = \"consul\"\n"] {
+        let found = texts(&with_group(&format!("service {{\n name = \"w\"\n {provider}}}")));
+        let expected = "none has Consul, the provider of a service that names no other";
+        assert!(found.iter().any(|text| text.ends_with(expected)), "{found:?}");
+        assert_eq!(found.len(), 1);
+    }
+    let found = texts(&with_task("vault {\n cluster = \"west\"\n policies = [\"p\"]\n}"));
+    assert!(found[0].ends_with("none has Vault \"west\""), "{found:?}");
+    assert!(
+        found[1].contains("vault policies: the task would fail: a token has the policies of its role"),
+        "{found:?}"
+    );
+}

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod autopilot;
+mod claims;
 pub mod cluster;
 mod consensus;
 pub mod gossip;
@@ -25,7 +26,7 @@ mod settings;
 pub mod snapshot_file;
 mod start;
 
-pub use http_gateway::AccessSettings;
+pub use http_gateway::{AccessSettings, NodeRoutes};
 pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use lost_tail::{LostTail, lost_tail};

@@ -14,6 +14,13 @@ use crate::server_connections::{ServerConnections, method};
 /// How long a node may take to answer a call.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
+/// The same for a call to a storage plugin, which may take two minutes itself.
+const STORAGE_ANSWER_MAX: Duration = Duration::from_secs(140);
+
+fn answer_max(method: &str) -> Duration {
+    if method.starts_with("CSI.") { STORAGE_ANSWER_MAX } else { ANSWER_MAX }
+}
+
 /// How long another server may take to say whether a node is connected to it.
 const FIND_MAX: Duration = Duration::from_secs(3);
 
@@ -54,7 +61,7 @@ impl NodeRouter {
     /// For the other server.
     pub async fn pass(&self, rest: &str, body: &[u8]) -> Result<Vec<u8>, RemoteError> {
         let (connection, method) = self.local(rest)?;
-        Ok(connection.call_raw(method, body, ANSWER_MAX).await?.to_vec())
+        Ok(connection.call_raw(method, body, answer_max(method)).await?.to_vec())
     }
 
     /// As [`NodeRouter::pass`], for a streaming call.
@@ -107,8 +114,9 @@ impl NodeRpc for NodeRouter {
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<Bytes, NodeRpcError>> {
         async move {
+            let within = answer_max(method);
             let (connection, method) = self.route(node, method).await?;
-            Ok(connection.call_raw(&method, &body, ANSWER_MAX).await?)
+            Ok(connection.call_raw(&method, &body, within).await?)
         }
         .boxed()
     }

@@ -10,7 +10,7 @@ use audit::Audit;
 use control::GarbageSettings;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
-use http_gateway::AccessSettings;
+use http_gateway::{AccessSettings, NodeRoutes};
 use keyring::{IntroductionSettings, RootKeySettings};
 use listener::AddressLimit;
 use metrics::NodeFigures;
@@ -49,10 +49,14 @@ pub struct Settings {
     pub broker: BrokerSettings,
     /// Most allocations that a job may ask for.
     pub job_count_max: i64,
+    /// What is added to jobs that are registered.
+    pub identities: http_gateway::ImpliedIdentities,
     pub workers: usize,
     pub segment_bytes: u64,
     /// How often the whole log is read again to find damage; `None` never does.
     pub scrub_every: Option<Duration>,
+    /// Bytes that states of the past may take, about.
+    pub history_memory: usize,
     pub cluster: ClusterSettings,
     /// Certificates, if there are some.
     pub tls: Option<Arc<AgentTls>>,
@@ -72,6 +76,8 @@ pub struct Settings {
     pub metrics_host: bool,
     /// The metrics of the node in the same process, once there is one.
     pub node_figures: NodeFigures,
+    /// What that node answers itself over HTTP.
+    pub node_routes: NodeRoutes,
     /// Put on every answer of the HTTP API.
     pub response_headers: BTreeMap<String, String>,
 }

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use wire::RpcSecurity;
 
+use crate::claims;
 use crate::cluster::{self, Cluster};
 use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
@@ -101,6 +102,7 @@ pub struct Server {
     http_task: JoinHandle<()>,
     rpc_task: JoinHandle<()>,
     keyring_task: JoinHandle<()>,
+    claims_task: JoinHandle<()>,
 }
 
 impl Server {
@@ -137,7 +139,9 @@ impl Server {
         tokio::spawn(refetch(control.clone(), log.clone()));
         let joining = Joining { server, keyring, security: security.clone() };
         let cluster = cluster(&settings, joining, (&http, &rpc), &log, &control, &servers).await?;
-        let history = History::open(Some(lost_tail::history_dir(&dir)), log.clone())?;
+        let states = http_gateway::events::states(control.clone());
+        let dir_of_history = Some(lost_tail::history_dir(&dir));
+        let history = History::open(dir_of_history, log.clone(), states, settings.history_memory)?;
         let connections = NodeConnections::default();
         let version = settings.version.clone();
         let states = Arc::new(PublishedState { control: control.clone(), log: log.clone(), version });
@@ -161,7 +165,9 @@ impl Server {
             introduction: settings.introduction.clone(),
             rpc_stats: rpc_stats.clone(),
             node_figures: settings.node_figures.clone(),
+            node_routes: settings.node_routes.clone(),
             job_count_max: settings.job_count_max,
+            identities: settings.identities.clone(),
             agent: agent_info(&settings, &dir, server, (&http, &rpc)),
         };
         let limits = settings.limits;
@@ -179,12 +185,14 @@ impl Server {
             advertise,
             agent_log: settings.log,
             http: router.clone(),
+            storage: gate.storage(),
             gate,
             rpc_stats,
             unknown_calls: Default::default(),
             stopping: stopping.clone(),
         };
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
+        let claims_task = tokio::spawn(claims::keep(control.clone(), handler.storage.clone()));
         let rpc_task = tokio::spawn(wire::serve(rpc, security, Arc::new(handler), limits.rpc));
         let http_task = tokio::spawn(listener::serve(
             http,
@@ -209,6 +217,7 @@ impl Server {
             http_task,
             rpc_task,
             keyring_task,
+            claims_task,
         })
     }
 
@@ -239,6 +248,7 @@ impl Server {
         self.events.close();
         self.rpc_task.abort();
         self.keyring_task.abort();
+        self.claims_task.abort();
         let http = self.http_task.abort_handle();
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
             http.abort();

@@ -315,9 +315,11 @@ impl Cluster {
                 follow_up_after: base::Duration::from_secs(60),
             },
             job_count_max: 50_000,
+            identities: Default::default(),
             workers: 0,
             segment_bytes: SEGMENT_BYTES,
             scrub_every: None,
+            history_memory: history::MEMORY,
             tls: None,
             cluster: ClusterSettings {
                 bootstrap_expect: 3,
@@ -336,6 +338,7 @@ impl Cluster {
             prometheus: true,
             metrics_host: false,
             node_figures: Default::default(),
+            node_routes: Default::default(),
             response_headers: Default::default(),
         };
         self.servers[nth] = Some(Server::start(settings).await.expect("a server starts"));

@@ -65,7 +65,7 @@ async fn a_lone_server_does_not_take_a_log_that_lost_its_end_for_whole() {
     assert!(matches!(whole, Err(journal::store::StoreError::Undamaged)), "{whole:?}");
     let refused = Server::start(settings(home.path())).await.err();
     let Some(StartError::LostTail { lost, .. }) = &refused else { panic!("{refused:?}") };
-    assert_eq!((lost.kept, lost.seen), (kept, seen));
+    assert!(lost.kept == kept && lost.seen >= seen, "{lost:?}: kept {kept:?}, seen {seen:?}");
     assert_eq!(server::lost_tail(home.path()).unwrap().as_ref(), Some(lost));
 
     server::lose_up_to(home.path(), kept).unwrap();
@@ -145,8 +145,9 @@ async fn without_its_end(home: &Path) -> (Index, Index) {
     let server = Server::start(settings(home)).await.unwrap();
     leads(&server).await;
     register(&server).await;
-    let kept = server.control.state().index;
     server.shutdown().await;
+    // Asked once nothing more is written: the leader may have had a batch of its own on its way.
+    let kept = raft::log_end(&log_dir(home)).unwrap().unwrap().index;
     let early: Vec<(PathBuf, Vec<u8>)> = files_of(&log_dir(home));
 
     let server = Server::start(settings(home)).await.unwrap();
@@ -250,6 +251,8 @@ pub(crate) fn settings(home: &Path) -> Settings {
             follow_up_after: base::Duration::from_secs(60),
         },
         job_count_max: 50_000,
+        history_memory: history::MEMORY,
+        identities: Default::default(),
         workers: 1,
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(Duration::from_millis(10)),
@@ -264,6 +267,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         prometheus: true,
         metrics_host: false,
         node_figures: Default::default(),
+        node_routes: Default::default(),
         response_headers: Default::default(),
     }
 }

@@ -57,6 +57,8 @@ pub struct AgentTls {
 #[derive(Debug)]
 struct Loaded {
     https: Arc<ServerConfig>,
+    /// Set with an authority.
+    dialing_https: Option<ClientConfig>,
     /// Set with `rpc`.
     rpc: Option<RpcConfigs>,
     settings: TlsSettings,
@@ -168,6 +170,20 @@ impl AgentTls {
         Ok((stream, identity))
     }
 
+    /// For calls to the HTTP API of other agents of the cluster: any certificate of its authority is good, since agents are
+    /// called by their addresses, which certificates seldom name. Without an authority it is one that the host trusts,
+    /// for that address.
+    ///
+    /// # Errors
+    /// What the host trusts cannot be read.
+    pub fn dial_https(&self) -> Result<ClientConfig, TlsError> {
+        let loaded = self.current.load();
+        match &loaded.dialing_https {
+            Some(config) => Ok(ClientConfig::clone(config)),
+            None => crate::client::config_trusting(&[]),
+        }
+    }
+
     fn identity<S>(&self, stream: &TlsStream<S>) -> PeerIdentity {
         let certificates = stream.get_ref().1.peer_certificates();
         self.roles.identity(certificates.and_then(|chain| chain.first()))
@@ -220,8 +236,11 @@ impl Loaded {
         };
         let mut https = build.accepting(settings.verify_https_client).map_err(broken)?;
         https.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let trusts_authority = !authorities.is_empty();
+        let dialing = trusts_authority.then(|| build.dialing(ExpectedName::Any)).transpose();
         Ok(Loaded {
             https: Arc::new(https),
+            dialing_https: dialing.map_err(broken)?,
             rpc,
             settings: settings.clone(),
             chain: own.cert.clone(),

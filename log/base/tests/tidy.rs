@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in docs/architecture.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 36] = [
+const FLOORS: [(&str, u8); 39] = [
     ("base", 0),
     ("msgpack", 0),
     ("filter", 0),
     ("template", 0),
     ("executor", 0),
+    ("grpc", 0),
     ("tls", 0),
     ("model", 1),
     ("artifact", 1),
+    ("csi", 1),
     ("journal", 2),
     ("state", 2),
     ("api", 2),
@@ -29,6 +31,7 @@ const FLOORS: [(&str, u8); 36] = [
     ("login", 3),
     ("sdk", 3),
     ("listener", 3),
+    ("plugin", 3),
     ("fake-network", 4),
     ("test-world", 4),
     ("placement", 4),

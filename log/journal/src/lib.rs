@@ -15,4 +15,6 @@ mod upcasts;
 
 pub use frame::{EncodedBatch, FrameError, decode, encode};
 pub use memory::{HELD_MAX, MemoryJournal};
-pub use port::{Freshness, IndexCallback, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink};
+pub use port::{
+    Freshness, IndexCallback, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink, first_batch,
+};

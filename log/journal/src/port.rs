@@ -123,6 +123,31 @@ pub enum ReadError {
     Failed { index: Index, why: String },
 }
 
+/// The first batch of `from..until` that `reaches` what is looked for; `until` when none does. After one that does, all do: half
+/// of what is left is dropped with each batch that is read, 64 at most.
+///
+/// # Errors
+/// The log cannot be read there.
+pub fn first_batch(
+    journal: &dyn Journal,
+    from: Index,
+    until: Index,
+    reaches: impl Fn(&EncodedBatch) -> bool,
+) -> Result<Index, ReadError> {
+    let (mut first, mut after) = (from, until);
+    while first < after {
+        let middle = Index(first.0 + (after.0 - first.0) / 2);
+        let batches = journal.read(middle, 1)?;
+        let missing = || ReadError::Failed { index: middle, why: "it is not in the log".to_string() };
+        if reaches(batches.first().ok_or_else(missing)?) {
+            after = middle;
+        } else {
+            first = middle.next();
+        }
+    }
+    Ok(first)
+}
+
 /// Takes from `batches` as many as fit `max_bytes`, but always one if there is one.
 pub(crate) fn fitting(batches: impl Iterator<Item = EncodedBatch>, max_bytes: usize) -> Vec<EncodedBatch> {
     let mut total = 0;

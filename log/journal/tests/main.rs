@@ -9,6 +9,7 @@ mod samples;
 mod samples_logins;
 mod samples_services;
 mod samples_variables;
+mod samples_volumes;
 mod speed;
 mod store;
 mod support;

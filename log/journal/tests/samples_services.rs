@@ -39,6 +39,6 @@ pub fn samples(name: &str) -> Vec<Event> {
             .into_iter()
             .map(|cause| ServicesDeregistered { alloc: alloc(), services: vec![full().id], cause }.into())
             .collect(),
-        other => panic!("{other} has no samples yet"),
+        other => crate::samples_volumes::samples(other),
     }
 }

@@ -235,11 +235,21 @@ commands! {
     71 RegisterHostVolume {
         volume: Box<HostVolume>,
     },
+    /// One that a plugin has just made on a node.
+    140 CreateHostVolume {
+        volume: Box<HostVolume>,
+    },
     72 DeregisterVolume {
         volume: VolumeKey,
         /// Also while an allocation uses it.
         force: bool,
     },
+    /// A node wants a CSI volume for one of its allocations, as the job asks for it.
+    145 ClaimCsiVolume { volume: VolumeKey, alloc: AllocId, node: NodeId },
+    /// The node has unmounted it again; or, if none is named, nobody can ask the node.
+    146 DetachCsiClaim { volume: VolumeKey, alloc: AllocId, node: Option<NodeId> },
+    /// Nothing is left to be detached.
+    147 ReleaseCsiClaim { volume: VolumeKey, alloc: AllocId },
     /// How the leader looks after the servers; only if this was last set at that index, zero for never.
     50 SetAutopilot {
         rules: Autopilot,

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 pub mod batch;
+mod claim;
 mod codec;
 pub mod command;
 pub mod cron;
@@ -26,6 +27,7 @@ mod template;
 mod variable;
 
 pub use batch::{Batch, CommandRecord, EPOCH, LoggedEvent};
+pub use claim::CsiClaim;
 pub use command::{Command, CommandKind, Reply, Request};
 pub use digest::Digest;
 pub use event::{Doc, Event, Subject, Topic};

@@ -121,6 +121,9 @@ pub enum Rejection {
     VolumeUnknown(VolumeKey),
     #[error("volume in use: {}", .0.id)]
     VolumeInUse(VolumeKey),
+    /// Nomad's nodes ask again when they find the last words in it.
+    #[error("CSI volume {}: {why}: volume max claims reached", .volume.id)]
+    VolumeClaimed { volume: VolumeKey, why: String },
     #[error("invalid volume: {field}: expected {expected}")]
     VolumeInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     #[error("the snapshot is not restored: {0}")]
@@ -173,6 +176,7 @@ impl Rejection {
             | Rejection::JobRefused(_)
             | Rejection::DeploymentRefused(_)
             | Rejection::VolumeInUse(_)
+            | Rejection::VolumeClaimed { .. }
             | Rejection::VariableConflict { .. }
             | Rejection::RootKeyRefused(_)
             | Rejection::EvalRefused(_)

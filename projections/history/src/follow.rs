@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::Index;
-use journal::{Journal, ReadError};
+use journal::{EncodedBatch, Journal, ReadError};
 use parking_lot::{Condvar, Mutex};
+use state::State;
 
 use crate::entries::Entries;
 use crate::history::HistoryError;
 use crate::index::{EntityIndex, Mark};
+use crate::moments::{Imaging, Log, Moments};
 
 /// How often the log is looked at when nobody asks for anything.
 const IDLE: Duration = Duration::from_millis(250);
@@ -21,11 +23,19 @@ const SYNC_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Shared {
     pub journal: Arc<dyn Journal>,
     pub index: EntityIndex,
+    pub moments: Moments,
     pub progress: Mutex<Progress>,
     /// The thread has work, or is to end.
     pub work: Condvar,
     /// The progress changed.
     pub moved: Condvar,
+}
+
+impl Shared {
+    /// The log and its images, which are known to be of it up to an index.
+    pub fn log(&self, known: Index) -> Log<'_> {
+        Log { journal: &*self.journal, images: self.index.images(), known }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -50,15 +60,20 @@ pub(crate) fn follow(shared: &Shared) {
 
 fn run(shared: &Shared) -> Result<(), HistoryError> {
     let mut cursor = None;
+    let mut imaging = Imaging::default();
     let (mut synced, mut unsynced) = (Instant::now(), false);
     loop {
         if cursor.is_none() {
             cursor = agreed(shared)?;
+            if let Some(cursor) = cursor {
+                let last = shared.index.images().nearest(cursor)?;
+                imaging = Imaging::after(last.unwrap_or_default(), cursor);
+            }
         }
         let advanced = match cursor {
             Some(from) => {
                 publish(shared, from);
-                step(shared, from)?
+                step(shared, from, &mut imaging)?
             }
             None => None,
         };
@@ -87,6 +102,7 @@ fn agreed(shared: &Shared) -> Result<Option<Index>, HistoryError> {
             Some(false) => {
                 tracing::warn!(index = mark.index.0, "the index of history is of another log: it is rebuilt");
                 shared.index.clear()?;
+                shared.moments.clear();
                 return Ok(Some(Index::ZERO));
             }
             None => return Ok(None),
@@ -108,7 +124,7 @@ fn is_of(shared: &Shared, mark: Mark) -> Result<Option<bool>, HistoryError> {
 }
 
 /// Indexes the next stretch after `from`; `None` when there is none.
-fn step(shared: &Shared, from: Index) -> Result<Option<Index>, HistoryError> {
+fn step(shared: &Shared, from: Index, imaging: &mut Imaging) -> Result<Option<Index>, HistoryError> {
     if shared.progress.lock().closed {
         return Ok(None);
     }
@@ -126,7 +142,26 @@ fn step(shared: &Shared, from: Index) -> Result<Option<Index>, HistoryError> {
     }
     let first = if from == Index::ZERO { batches.first().map(Mark::of) } else { None };
     shared.index.write(&entries, first, last)?;
+    image(shared, &batches, imaging)?;
     Ok(Some(last.index))
+}
+
+/// Makes the images that are due after these batches.
+fn image(shared: &Shared, batches: &[EncodedBatch], imaging: &mut Imaging) -> Result<(), HistoryError> {
+    let (moments, images) = (&shared.moments, shared.index.images());
+    let Some(from) = batches.first().map(EncodedBatch::previous) else { return Ok(()) };
+    imaging.go_on(from, moments.states.published().index, || match moments.at(shared.log(from), from) {
+        Ok(state) => Ok(Some(State::clone(&state))),
+        Err(HistoryError::Gone { .. } | HistoryError::Ahead { .. }) => Ok(None),
+        Err(error) => Err(error),
+    })?;
+    let to = (shared.index.database(), images);
+    for batch in batches {
+        if imaging.passed(batch, || moments.states.published(), to)? {
+            images.thin_out(shared.journal.horizon())?;
+        }
+    }
+    Ok(())
 }
 
 fn publish(shared: &Shared, cursor: Index) {

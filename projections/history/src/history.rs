@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use base::Index;
+use base::{Index, Time};
 use journal::{EncodedBatch, FrameError, Journal, ReadError};
 use model::event::NewEval;
 use model::{Actor, AllocId, Caller, EvalId, Event, Trigger};
 use parking_lot::{Condvar, Mutex};
+use state::{FoldError, ImageError, State};
 use tempfile::TempDir;
 
 use crate::entries::Position;
 use crate::follow::{Progress, Shared, follow};
 use crate::index::EntityIndex;
 use crate::line::Line;
+use crate::moments::{Moments, States, Verified};
 use crate::object::Object;
 use crate::transition::{Placement, Transition, Walk, merged, of_node};
 
@@ -26,6 +28,9 @@ const EVALS_MAX: usize = 256;
 
 /// Evaluations that an evaluation followed from, which are read to find out who asked for the first.
 const PREDECESSORS_MAX: usize = 16;
+
+/// Log that is read at once.
+const LOG_BYTES: usize = 256 << 10;
 
 /// Why an evaluation was made, and who asked for what led to it.
 struct Origin {
@@ -43,11 +48,29 @@ pub struct Life {
     pub cut_short: bool,
 }
 
+impl Life {
+    /// What was known of it at an index.
+    pub fn until(mut self, index: Index) -> Life {
+        self.transitions.retain(|transition| transition.index <= index);
+        self
+    }
+}
+
 /// What the log says of another object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Story {
     pub lines: Vec<Line>,
     /// There are older events than those that were read.
+    pub cut_short: bool,
+}
+
+/// A part of the log, in words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogPage {
+    pub lines: Vec<Line>,
+    /// Where the next part begins.
+    pub next: Option<Index>,
+    /// The log does not reach back to where the part was to begin.
     pub cut_short: bool,
 }
 
@@ -67,6 +90,20 @@ pub enum HistoryError {
     Behind { cursor: Index, wanted: Index },
     #[error("history is not kept any more: {0}")]
     Stopped(String),
+    #[error("the state cannot be folded again: {0}")]
+    Fold(#[from] FoldError),
+    #[error("the image of index {index}: {why}")]
+    Image { index: Index, why: String },
+    #[error("an image of history: {0}")]
+    Restore(#[from] ImageError),
+    #[error("the state that the log leads to at {index} is not the one that is published")]
+    Differs { index: Index },
+    /// The state after that index cannot be had any more.
+    #[error("the log no longer reaches back there: the oldest index is {oldest}")]
+    Gone { oldest: Index },
+    /// That index is still to come.
+    #[error("the newest index is {newest}")]
+    Ahead { newest: Index },
 }
 
 /// The audit: every allocation's life, also after it was stopped or purged, as far back as the log is kept.
@@ -81,11 +118,16 @@ pub struct History {
 
 impl History {
     /// Opens the index in `dir` and begins to follow the log in a thread of its own. Without a directory, the index
-    /// goes with the server.
+    /// goes with the server. Past states that are held take `memory` bytes, about.
     ///
     /// # Errors
     /// The directory cannot be used or another process holds it. A damaged index is rebuilt.
-    pub fn open(dir: Option<PathBuf>, journal: Arc<dyn Journal>) -> Result<Arc<History>, HistoryError> {
+    pub fn open(
+        dir: Option<PathBuf>,
+        journal: Arc<dyn Journal>,
+        states: impl States,
+        memory: usize,
+    ) -> Result<Arc<History>, HistoryError> {
         let (dir, temporary) = match dir {
             Some(dir) => (dir, None),
             None => {
@@ -93,9 +135,11 @@ impl History {
                 (temporary.path().join("index"), Some(temporary))
             }
         };
+        let index = EntityIndex::open(&dir)?;
         let shared = Arc::new(Shared {
             journal,
-            index: EntityIndex::open(&dir)?,
+            moments: Moments::new(states, memory),
+            index,
             progress: Mutex::new(Progress::default()),
             work: Condvar::new(),
             moved: Condvar::new(),
@@ -120,6 +164,67 @@ impl History {
     /// Up to where the log is indexed.
     pub fn cursor(&self) -> Index {
         self.shared.progress.lock().cursor
+    }
+
+    /// The state after the batch at `index`, as it was published then.
+    ///
+    /// # Errors
+    /// [`HistoryError::Gone`] and [`HistoryError::Ahead`] when there is no such state.
+    pub fn state_at(&self, index: Index) -> Result<Arc<State>, HistoryError> {
+        self.shared.moments.at(self.shared.log(self.cursor()), index)
+    }
+
+    /// The newest published index.
+    pub fn newest(&self) -> Index {
+        self.shared.moments.states.published().index
+    }
+
+    /// Folds a part of the log again, from the state after `from`, and compares what it leads to.
+    ///
+    /// # Errors
+    /// Those of [`History::state_at`]; [`HistoryError::Fold`] and [`HistoryError::Differs`] where it leads elsewhere.
+    pub fn verify(&self, from: Index) -> Result<Verified, HistoryError> {
+        self.shared.moments.verify(self.shared.log(self.cursor()), from)
+    }
+
+    /// A batch of the log; `None` when there is none of that index.
+    ///
+    /// # Errors
+    /// The log cannot be read, or not that far back.
+    pub fn batch(&self, index: Index) -> Result<Option<EncodedBatch>, HistoryError> {
+        let batches = self.shared.journal.read(index, 1)?;
+        Ok(batches.into_iter().next().filter(|batch| batch.index() == index))
+    }
+
+    /// The oldest index whose state can be had.
+    ///
+    /// # Errors
+    /// The index of history cannot be read.
+    pub fn oldest(&self) -> Result<Index, HistoryError> {
+        self.shared.moments.oldest(self.shared.log(self.cursor()))
+    }
+
+    /// The index that was the newest at that time.
+    ///
+    /// # Errors
+    /// [`HistoryError::Gone`] when it is older than all that can be had.
+    pub fn index_at(&self, time: Time) -> Result<Index, HistoryError> {
+        let oldest = self.oldest()?;
+        let found = self.shared.moments.index_at(&*self.shared.journal, time, oldest)?;
+        found.ok_or(HistoryError::Gone { oldest })
+    }
+
+    /// Indexes that there are images of, for those who watch their number.
+    ///
+    /// # Errors
+    /// The index of history cannot be read.
+    pub fn images(&self) -> Result<Vec<Index>, HistoryError> {
+        Ok(self.shared.index.images().indexes()?)
+    }
+
+    /// Past states that are held in memory, and the bytes they take, about.
+    pub fn held(&self) -> (usize, usize) {
+        self.shared.moments.held()
     }
 
     /// The life of an allocation up to at least `at`, oldest first. Empty when the log never spoke of it.
@@ -170,6 +275,30 @@ impl History {
             Ok(())
         })?;
         Ok(Story { lines, cut_short })
+    }
+
+    /// Every fact of the batches from `from` to `until`, oldest first: `most` of them, and the rest of the last one's batch.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn log(&self, from: Index, until: Index, most: usize) -> Result<LogPage, HistoryError> {
+        let journal = &self.shared.journal;
+        let oldest = journal.horizon().max(Index(1));
+        let mut page = LogPage { cut_short: from.max(Index(1)) < oldest, ..LogPage::default() };
+        let mut at = from.max(oldest);
+        while at <= until {
+            let batches = journal.read(at, LOG_BYTES)?;
+            let Some(last) = batches.last().map(EncodedBatch::index) else { break };
+            for batch in batches.iter().filter(|batch| batch.index() <= until) {
+                if page.lines.len() >= most {
+                    page.next = Some(batch.index());
+                    return Ok(page);
+                }
+                page.lines.extend(Line::all(batch)?);
+            }
+            at = last.next();
+        }
+        Ok(page)
     }
 
     /// Allocations that the log spoke of and whose ids begin with `prefix`, at most `most` of them, in the order of

@@ -1,4 +1,4 @@
-//! The index on disk. Four keyspaces of one database, written together:
+//! The index on disk. Keyspaces of one database, written together:
 //!
 //! | keyspace | key | value |
 //! |---|---|---|
@@ -7,7 +7,9 @@
 //! | `owned` | namespace, 0, job, 0, allocation (16) | nothing |
 //! | `meta` | `first`, `cursor` | a [`Mark`]: index (8), time (8), proposer (16) |
 //! | `meta` | `format` | [`FORMAT`] |
-//! | all but `meta` | [`USED`] | nothing |
+//! | all of these but `meta` | [`USED`] | nothing |
+//!
+//! Two more hold images of states: see [`Images`].
 //!
 //! Numbers are big-endian, so that keys sort as they count.
 
@@ -19,10 +21,11 @@ use journal::EncodedBatch;
 use model::{AllocId, JobKey};
 
 use crate::entries::{Entries, Position};
+use crate::moments::Images;
 use crate::object::Object;
 
 /// What is indexed. An index of another format is rebuilt from the log.
-const FORMAT: &[u8] = b"3";
+const FORMAT: &[u8] = b"4";
 /// A key in each keyspace that is filled. It sorts before all others, and none begins with it alone.
 const USED: &[u8] = &[0];
 
@@ -69,6 +72,7 @@ pub(crate) struct EntityIndex {
     objects: Keyspace,
     owned: Keyspace,
     meta: Keyspace,
+    images: Images,
 }
 
 impl EntityIndex {
@@ -102,7 +106,8 @@ impl EntityIndex {
         let keyspace = |name| database.keyspace(name, KeyspaceCreateOptions::default);
         let (events, objects) = (keyspace("events")?, keyspace("objects")?);
         let (owned, meta) = (keyspace("owned")?, keyspace("meta")?);
-        let index = EntityIndex { database, events, objects, owned, meta };
+        let images = Images::open(&database)?;
+        let index = EntityIndex { database, events, objects, owned, meta, images };
         if index.cursor()?.is_some() {
             let format = index.meta.get("format")?;
             if format.is_none_or(|format| &*format != FORMAT) {
@@ -124,6 +129,15 @@ impl EntityIndex {
             }
         }
         Ok(true)
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// States of the past.
+    pub fn images(&self) -> &Images {
+        &self.images
     }
 
     /// The first batch that was indexed; `None` before there was one.
@@ -173,7 +187,8 @@ impl EntityIndex {
         self.meta.clear()?;
         self.events.clear()?;
         self.objects.clear()?;
-        self.owned.clear()
+        self.owned.clear()?;
+        self.images.clear()
     }
 
     /// The newest events about an allocation, oldest first, and whether there are older ones.

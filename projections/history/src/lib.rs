@@ -1,8 +1,8 @@
-//! What was true: which events an allocation or another object appears in, and its life read back from them.
+//! What was true: any past state, which events an allocation or another object appears in, and its life read back from them.
 //!
 //! The log is the only truth here. The index beside it is derived: it may lag, and it may be thrown away at any
 //! time, because it is rebuilt from the log. Never here: a decision, a row of current state, a clock that anything
-//! depends on. Read [`History`] first, then `entries.rs` for what is indexed, `transition.rs` and `line.rs` for what is shown.
+//! depends on. Read [`History`] first, then `entries.rs` for what is indexed, `transition.rs` and `line.rs` for what is shown, and `moments/` for states.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -10,12 +10,15 @@ mod entries;
 mod follow;
 mod history;
 mod index;
+mod label;
 mod line;
+mod moments;
 mod object;
 mod transition;
 
-pub use history::{History, HistoryError, Life, Story};
+pub use history::{History, HistoryError, Life, LogPage, Story};
 pub use index::EVENTS_MAX;
 pub use line::Line;
+pub use moments::{IMAGES_MAX, MEMORY, States, Verified};
 pub use object::Object;
 pub use transition::{Placement, Transition, View};

@@ -1,7 +1,11 @@
+use std::fmt::Display;
+
 use base::{Index, Time};
 use journal::{EncodedBatch, FrameError};
 use model::event::{AllocsPlaced, DrainOrder, NodeMessage};
-use model::{Actor, AllocId, Caller, Event};
+use model::{Actor, Caller, Event};
+
+use crate::label::label;
 
 /// Ids that a line names; of more it gives the number.
 const IDS_SHOWN: usize = 3;
@@ -15,6 +19,8 @@ pub struct Line {
     pub time: Time,
     /// The kind of event, as the log names it.
     pub event: &'static str,
+    /// What it is about: `job/default/web`, `node/ID`.
+    pub object: String,
     pub actor: Actor,
     /// What happened, in words.
     pub description: String,
@@ -26,17 +32,34 @@ impl Line {
         self.actor.caller()
     }
 
-    /// Tells the event at `ordinal` of a batch.
+    /// The event at `ordinal` of a batch, in words.
     ///
     /// # Errors
     /// The batch cannot be read.
     pub(crate) fn read(batch: &EncodedBatch, ordinal: u16) -> Result<Line, FrameError> {
         let row = batch.rows().nth(usize::from(ordinal));
         let row = row.ok_or(FrameError::Malformed("it ends before the event that was indexed"))?;
-        let event = batch.event(&row)?;
         let actor = batch.commands()?[usize::from(row.command)].actor.clone();
-        let (index, time, description) = (batch.index(), batch.time(), sentence(&event));
-        Ok(Line { index, ordinal, time, event: event.name(), actor, description })
+        Ok(Line::of(batch, ordinal, &batch.event(&row)?, actor))
+    }
+
+    /// All events of a batch.
+    ///
+    /// # Errors
+    /// The batch cannot be read.
+    pub(crate) fn all(batch: &EncodedBatch) -> Result<Vec<Line>, FrameError> {
+        let commands = batch.commands()?;
+        let mut lines = Vec::new();
+        for (ordinal, row) in batch.rows().enumerate() {
+            let actor = commands[usize::from(row.command)].actor.clone();
+            lines.push(Line::of(batch, ordinal as u16, &batch.event(&row)?, actor));
+        }
+        Ok(lines)
+    }
+
+    fn of(batch: &EncodedBatch, ordinal: u16, event: &Event, actor: Actor) -> Line {
+        let (index, time, description) = (batch.index(), batch.time(), sentence(event));
+        Line { index, ordinal, time, event: event.name(), object: label(event), actor, description }
     }
 }
 
@@ -102,7 +125,11 @@ fn sentence(event: &Event) -> String {
         Event::AllocHealthSet(e) => {
             format!("{} said to be {}", ids(&e.allocs), if e.healthy { "healthy" } else { "unhealthy" })
         }
-        other => other.name().to_string(),
+        Event::AllocReported(e) => described(format!("{} -> {}", e.from, e.to), &e.description),
+        Event::AllocTransitionRequested(e) => format!("{} asked to move", ids(&e.allocs)),
+        Event::AllocsCollected(e) => format!("forgotten: {}", ids(&e.allocs)),
+        // The name of the event says it.
+        _ => String::new(),
     }
 }
 
@@ -126,7 +153,8 @@ fn placed(event: &AllocsPlaced) -> String {
     format!("{count} {kind} of group {group:?} version {version} placed: {}{more}", first.join(", "))
 }
 
-fn ids(ids: &[AllocId]) -> String {
+/// The first ids, and how many more there are.
+pub(crate) fn ids<I: Display>(ids: &[I]) -> String {
     let first: Vec<String> = ids.iter().take(IDS_SHOWN).map(ToString::to_string).collect();
     let more = ids.len().saturating_sub(IDS_SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

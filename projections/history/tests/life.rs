@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Duration as Span, Index, Term};
-use history::{History, HistoryError, Object, Transition};
+use history::{History, HistoryError, Object, States, Transition};
 use journal::{EncodedBatch, Journal, MemoryJournal, Sink, encode};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{Allocation, TaskEvent, TaskState};
 use model::event::{AllocsPlaced, EvalOutcome, NewEval};
 use model::{Actor, AllocId, Caller, ClientStatus, Command, EvalId, EvalStatus, Event, NodeStatus, Trigger};
+use state::State;
 use test_world::{World, job_document, key, node_id, reconnected, stop, unknown};
 
 /// What tests wait at most before they fail.
@@ -97,10 +98,11 @@ fn a_restart_goes_on_where_the_index_ended() {
     let all: Vec<EncodedBatch> = world.log.iter().map(encode).collect();
     let half = all.len() / 2;
     {
-        let history = History::open(path.clone(), journal(all[..half].to_vec())).unwrap();
+        let history =
+            History::open(path.clone(), journal(all[..half].to_vec()), Nothing, history::MEMORY).unwrap();
         history.transitions(world.alloc("web[0]"), Index(half as u64), PATIENCE).unwrap();
     }
-    let history = History::open(path, journal(all)).unwrap();
+    let history = History::open(path, journal(all), Nothing, history::MEMORY).unwrap();
     let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
     let fresh = over(&world, None);
     assert_eq!(told, fresh.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap());
@@ -173,7 +175,7 @@ fn what_the_log_no_longer_keeps_is_left_out() {
     let world = busy_world();
     let batches = world.log.iter().map(encode).collect();
     let journal = Arc::new(MemoryJournal::with(batches, Deaf));
-    let history = History::open(None, journal.clone()).unwrap();
+    let history = History::open(None, journal.clone(), Nothing, history::MEMORY).unwrap();
     let all = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
     journal.forget_before(all[2].index);
     let kept = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
@@ -189,7 +191,7 @@ fn a_log_that_has_not_come_so_far_is_waited_for() {
     let all: Vec<EncodedBatch> = world.log.iter().map(encode).collect();
     let (early, late) = all.split_at(3);
     let journal = journal(early.to_vec());
-    let history = History::open(None, journal.clone()).unwrap();
+    let history = History::open(None, journal.clone(), Nothing, history::MEMORY).unwrap();
     let behind = history.transitions(world.alloc("web[0]"), world.state.index, Duration::from_millis(1));
     assert!(matches!(behind, Err(HistoryError::Behind { wanted, .. }) if wanted == world.state.index));
     for batch in late {
@@ -356,7 +358,21 @@ fn settle(world: &mut World, fill: impl FnOnce(&mut model::command::Plan)) {
 }
 
 fn over(world: &World, dir: Option<PathBuf>) -> Arc<History> {
-    History::open(dir, journal(world.log.iter().map(encode).collect())).unwrap()
+    let journal = journal(world.log.iter().map(encode).collect());
+    History::open(dir, journal, Nothing, history::MEMORY).unwrap()
+}
+
+/// A server that has published nothing.
+struct Nothing;
+
+impl States for Nothing {
+    fn published(&self) -> Arc<State> {
+        Arc::default()
+    }
+
+    fn origin(&self) -> Arc<State> {
+        Arc::default()
+    }
 }
 
 fn settled(history: Arc<History>, world: &World) -> Arc<History> {
@@ -380,7 +396,7 @@ fn line(transition: &Transition) -> String {
     format!("{} -> {} by {actor}, {cause}: {description}\n", view(old), view(new))
 }
 
-struct Deaf;
+pub(crate) struct Deaf;
 
 impl Sink for Deaf {
     fn committed(&mut self, _batch: EncodedBatch) {}

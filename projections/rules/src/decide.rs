@@ -5,7 +5,7 @@ use state::State;
 
 use crate::decision::{Context, Decision};
 use crate::{
-    acl, alloc, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool,
+    acl, alloc, claim, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool,
     service, variable, volume,
 };
 
@@ -96,8 +96,13 @@ fn decide_alone(
             deployment::decide::set_health(state, ctx, *deployment, healthy, unhealthy)
         }
         Command::RegisterCsiVolume { volume } => volume::register_csi(state, volume),
-        Command::RegisterHostVolume { volume } => volume::register_host(state, ctx, volume),
+        Command::RegisterHostVolume { volume } | Command::CreateHostVolume { volume } => {
+            volume::register_host(state, ctx, volume)
+        }
         Command::DeregisterVolume { volume, force } => volume::deregister(state, volume, *force),
+        Command::ClaimCsiVolume { volume, alloc, node } => claim::claim(state, *node, volume, *alloc),
+        Command::DetachCsiClaim { volume, alloc, node } => claim::detach(state, volume, *alloc, *node),
+        Command::ReleaseCsiClaim { volume, alloc } => Ok(claim::release(state, volume, *alloc)),
         Command::CollectGarbage { jobs_after, nodes_after } => {
             gc::collect(state, ctx, *jobs_after, *nodes_after)
         }

@@ -10,6 +10,7 @@
 
 pub mod acl;
 mod alloc;
+mod claim;
 mod decide;
 mod decision;
 pub mod deployment;
@@ -28,7 +29,9 @@ pub mod service;
 pub mod variable;
 mod volume;
 
+pub use claim::external_id;
 pub use decide::decide;
 pub use decision::{Context, Decision, repeated};
 pub use gc::{COLLECTED_MAX, due as job_due};
 pub use job::decide::{JOB_COUNT_MAX, check_counts};
+pub use volume::{check_csi as check_csi_volume, check_host as check_host_volume};

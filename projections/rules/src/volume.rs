@@ -4,6 +4,7 @@ use model::{Doc, NodeId, Rejection, VolumeKey, VolumeKind};
 use state::State;
 use state::volume::{Document, Registered, is_used};
 
+use crate::claim;
 use crate::decision::{Context, Decision};
 
 const CSI_ACCESS: [&str; 5] = [
@@ -19,6 +20,18 @@ const ATTACHMENT: [&str; 2] = ["file-system", "block-device"];
 
 /// Storage that a CSI plugin manages becomes known, or is described anew.
 pub fn register_csi(state: &State, document: &CSIVolume) -> Result<Decision, Rejection> {
+    check_csi(state, document)?;
+    let namespace = namespace(&document.namespace);
+    let key = VolumeKey::new(VolumeKind::Csi, &namespace, &document.id);
+    let document = CSIVolume { namespace, ..document.clone() };
+    Ok(registered(state, key, Doc::of(&document)))
+}
+
+/// Whether the volume may become known, or be described so.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_csi(state: &State, document: &CSIVolume) -> Result<(), Rejection> {
     let namespace = namespace(&document.namespace);
     let capabilities = document.requested_capabilities.iter();
     let modes = capabilities.map(|own| (own.access_mode.as_str(), own.attachment_mode.as_str()));
@@ -27,7 +40,7 @@ pub fn register_csi(state: &State, document: &CSIVolume) -> Result<Decision, Rej
     check_modes(modes, &CSI_ACCESS)?;
     check_namespace(state, &namespace)?;
     if !document.secrets.is_empty() {
-        return invalid("Secrets", "none: the log keeps no secrets of volumes");
+        return invalid("Secrets", "none: they belong into the variable csi/ID of the volume's namespace");
     }
     let key = VolumeKey::new(VolumeKind::Csi, &namespace, &document.id);
     if let Some(before) = state.volumes.csi(&namespace, &document.id) {
@@ -36,12 +49,36 @@ pub fn register_csi(state: &State, document: &CSIVolume) -> Result<Decision, Rej
             return Err(Rejection::VolumeInUse(key));
         }
     }
-    let document = CSIVolume { namespace, ..document.clone() };
-    Ok(registered(state, key, Doc::of(&document)))
+    Ok(())
 }
 
 /// A volume that was made on a node becomes known. One without an id is given one.
 pub fn register_host(state: &State, ctx: &mut Context, document: &HostVolume) -> Result<Decision, Rejection> {
+    check_host(state, document)?;
+    let namespace = namespace(&document.namespace);
+    let node = document.node_id.parse::<NodeId>().ok().and_then(|id| state.nodes.find(id));
+    let node = node.expect("the node was checked");
+    let id = match document.id.parse::<base::Uuid>() {
+        Ok(id) => id.to_string(),
+        Err(_) => ctx.mint().to_string(),
+    };
+    let key = VolumeKey::new(VolumeKind::Host, &namespace, &id);
+    let document = HostVolume {
+        namespace,
+        id,
+        node_pool: state.nodes.cold(node).document.node_pool.clone(),
+        // What the node says of it is not a part of what was registered.
+        state: String::new(),
+        ..document.clone()
+    };
+    Ok(registered(state, key, Doc::of(&document)))
+}
+
+/// Whether the volume may become known, or be described so.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_host(state: &State, document: &HostVolume) -> Result<(), Rejection> {
     let namespace = namespace(&document.namespace);
     let capabilities = document.requested_capabilities.iter();
     let modes = capabilities.map(|own| (own.access_mode.as_str(), own.attachment_mode.as_str()));
@@ -50,9 +87,11 @@ pub fn register_host(state: &State, ctx: &mut Context, document: &HostVolume) ->
     check_modes(modes, &HOST_ACCESS)?;
     check_namespace(state, &namespace)?;
     let node = document.node_id.parse::<NodeId>().ok().and_then(|id| state.nodes.find(id));
-    let Some(node) = node else { return invalid("NodeID", "the id of a registered node") };
+    if node.is_none() {
+        return invalid("NodeID", "the id of a registered node");
+    }
     let id = match document.id.as_str() {
-        "" => ctx.mint().to_string(),
+        "" => String::new(),
         id => match id.parse::<base::Uuid>() {
             Ok(id) => id.to_string(),
             Err(_) => return invalid("ID", "a UUID, or none"),
@@ -74,15 +113,7 @@ pub fn register_host(state: &State, ctx: &mut Context, document: &HostVolume) ->
     if state.volumes.iter().any(is_other) {
         return invalid("Name", "one that no other volume of the namespace has on the node");
     }
-    let document = HostVolume {
-        namespace,
-        id,
-        node_pool: state.nodes.cold(node).document.node_pool.clone(),
-        // What the node says of it is not a part of what was registered.
-        state: String::new(),
-        ..document.clone()
-    };
-    Ok(registered(state, key, Doc::of(&document)))
+    Ok(())
 }
 
 /// The volume is forgotten; what is stored on it stays. In use only by force.
@@ -93,7 +124,9 @@ pub fn deregister(state: &State, key: &VolumeKey, force: bool) -> Result<Decisio
     if !force && is_used(state, key) {
         return Err(Rejection::VolumeInUse(key.clone()));
     }
-    Ok(VolumeDeregistered { volume: key.clone() }.into())
+    let mut events = claim::forgotten(state, key);
+    events.push(VolumeDeregistered { volume: key.clone() }.into());
+    Ok(Decision::of(events))
 }
 
 fn registered(state: &State, volume: VolumeKey, document: Doc) -> Decision {

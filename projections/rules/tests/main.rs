@@ -1,6 +1,7 @@
 //! What commands lead to.
 
 mod acl;
+mod claims;
 mod deployments;
 mod families;
 mod forgetting;

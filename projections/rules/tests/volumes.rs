@@ -129,7 +129,7 @@ fn what_makes_no_volume_is_refused_by_its_field() {
         ),
         (
             with(|v| drop(v.secrets.insert("key".into(), "s3cret".into()))),
-            "Secrets: expected none: the log keeps no secrets of volumes",
+            "Secrets: expected none: they belong into the variable csi/ID of the volume's namespace",
         ),
     ] {
         let refused = register_csi(&mut world, &volume).unwrap_err();

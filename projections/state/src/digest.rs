@@ -20,7 +20,12 @@ impl State {
             allocs: self.allocs.rows.sum(),
             deployments: self.deployments.rows.sum(),
             requests: self.requests.digest(),
-            cluster: self.cluster_digest(self.volumes.sum, self.variables.hash(), self.services.hash()),
+            cluster: self.cluster_digest(
+                self.volumes.sum,
+                self.variables.hash(),
+                self.services.hash(),
+                self.claims.hash(),
+            ),
         }
     }
 
@@ -37,6 +42,7 @@ impl State {
                 self.volumes.recomputed(),
                 self.variables.recomputed_hash(),
                 self.services.recomputed_hash(),
+                self.claims.recomputed_hash(),
             ),
         }
     }
@@ -54,7 +60,7 @@ impl State {
         self.acl.settle_digest();
     }
 
-    fn cluster_digest(&self, volumes: u64, variables: u64, services: u64) -> u64 {
+    fn cluster_digest(&self, volumes: u64, variables: u64, services: u64, claims: u64) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {
             return 0;
@@ -106,6 +112,9 @@ impl State {
         }
         if services != 0 {
             hash.word(services);
+        }
+        if claims != 0 {
+            hash.word(claims);
         }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {

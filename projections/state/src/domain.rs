@@ -25,6 +25,7 @@ pub(crate) enum Domain {
     AuthMethods = 24,
     BindingRules = 25,
     Services = 26,
+    CsiClaims = 28,
 }
 
 impl Domain {

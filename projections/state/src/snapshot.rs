@@ -15,7 +15,7 @@ use crate::pool::Pools;
 use crate::requests::Requests;
 use crate::service::Services;
 use crate::variable::Variables;
-use crate::volume::Volumes;
+use crate::volume::{Claims, Volumes};
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +34,8 @@ pub struct State {
     pub namespaces: Namespaces,
     pub deployments: Deployments,
     pub volumes: Volumes,
+    /// What allocations have of those that plugins manage.
+    pub claims: Claims,
     pub operator: Operator,
     pub keyring: Keyring,
     pub acl: Acl,

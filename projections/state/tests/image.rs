@@ -14,7 +14,7 @@ fn a_state_is_read_back_as_it_was_at_every_step() {
     let mut old_versions = 0;
     for seed in 0..4 {
         let (mut history, mut imager, mut kept) = (History::new(seed), Imager::default(), Kept::default());
-        for step in 0..1_000 {
+        for step in 0..1_200 {
             let image = kept.keep(imager.image(&history.state));
             let ids = |image: &Image| image.chunks.iter().map(|chunk| chunk.id).collect::<Vec<_>>();
             let whole = Imager::default().image(&history.state);

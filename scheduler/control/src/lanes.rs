@@ -38,6 +38,9 @@ impl Lane {
             | Command::RegisterServices { .. }
             | Command::DeregisterService { .. }
             | Command::DeregisterServicesOfNode { .. }
+            | Command::ClaimCsiVolume { .. }
+            | Command::DetachCsiClaim { .. }
+            | Command::ReleaseCsiClaim { .. }
             | Command::AdvanceDeployment { .. }
             | Command::AdvanceDrain { .. }
             | Command::LaunchJob { .. } => Lane::Reports,
@@ -70,6 +73,7 @@ impl Lane {
             | Command::SetAllocHealth { .. }
             | Command::RegisterCsiVolume { .. }
             | Command::RegisterHostVolume { .. }
+            | Command::CreateHostVolume { .. }
             | Command::DeregisterVolume { .. }
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }

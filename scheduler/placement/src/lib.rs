@@ -29,9 +29,11 @@ mod settings;
 use state::alloc::reschedule;
 
 pub use explain::{
-    DryRun, GROUPS_EXPLAINED_MAX, HINTS_MAX, NEAREST_SHOWN, Reasons, Registers, TRIES_MAX, dry_run, explain,
+    DryRun, GROUPS_EXPLAINED_MAX, HINTS_MAX, NEAREST_SHOWN, Reasons, Registers, TRIES_MAX, against, dry_run,
+    explain,
 };
 pub use explanation::{Explanation, GroupExplanation, UNPLACED_MAX, Unplaced};
+pub use feasibility::volumes::node_for as node_for_volume;
 pub use ranking::memory::Memory;
 pub use schedule::{
     Attempts, Outcome, give_up, is_quarantined, max_attempts, quarantine, schedule, schedule_with,

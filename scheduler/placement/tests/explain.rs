@@ -323,3 +323,19 @@ fn room_that_ends_with_what_is_being_stopped_is_told_apart() {
     let memory = lack.iter().find(|lack| lack.what == "memory").unwrap();
     assert_eq!((memory.asked, memory.free, memory.stopping), (5_000, 2_936, 5_000));
 }
+
+/// Asked about one node: all that stands in the way there, also when the job found other places.
+#[test]
+fn one_node_is_looked_at_for_each_group() {
+    let mut world = World::with_nodes(3);
+    world.node(2, |node| node.node_resources.as_mut().unwrap().memory.memory_mb = 300);
+    reasons(&mut world, job("service", 1));
+    let state = &world.state;
+    let web = state.jobs.find(&key()).unwrap();
+    let look = |node: u8| placement::against(state, web, state.nodes.find(node_id(node.into())).unwrap());
+    let [(group, lacks)] = &look(2)[..] else { panic!("one group") };
+    assert_eq!(group, "web");
+    assert!(lacks.iter().any(|lack| lack.what == "memory" && lack.short > 0), "{lacks:?}");
+    let free = [1, 3].map(look).into_iter().filter(|groups| groups[0].1.is_empty()).count();
+    assert_eq!(free, 1, "the other has the one that distinct_hosts allows");
+}

@@ -150,6 +150,9 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "leave_on_terminate": leave_on_terminate;
         "leave_on_interrupt": leave_on_interrupt;
         "plugin": plugins;
+        "plugin_dir": plugin_dir;
+        "plugin": external_plugins;
+        "history.memory": history_memory;
         "server.enabled": server.enabled;
         "server.bootstrap_expect": server.bootstrap_expect;
         "server.server_join": server.join;

@@ -1,8 +1,11 @@
 //! Starts the server and the client that the settings ask for, waits for a signal, and shuts them down in order.
 
+mod consul;
 mod live_config;
 mod node;
 mod server;
+mod task_api;
+mod vault;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
@@ -11,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::node::figures::PublishedFigures;
-use ::node::{Agent, WireServers};
-use ::server::{Halted, Server};
+use ::node::services::consul::Consul;
+use ::node::{Agent, LocalNode, NodeSettings, WireServers};
+use ::server::{Halted, NodeRoutes, Server};
 use agent_http::NodeAgent;
 use anyhow::Context;
 use api::with_port;
@@ -108,10 +112,10 @@ async fn serve(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let hangup = signal(SignalKind::hangup())?;
-    let figures = NodeFigures::default();
+    let (figures, routes) = (NodeFigures::default(), NodeRoutes::default());
     let server = match settings.server.enabled {
         true => {
-            let settings = server::server_settings(settings, process, home, &figures)?;
+            let settings = server::server_settings(settings, process, home, &figures, &routes)?;
             Some(Server::start(settings).await?)
         }
         false => None,
@@ -119,11 +123,16 @@ async fn serve(
     if let Some(server) = &server {
         process.config.schedules_with(server.control.clone());
     }
+    let consul = consul::open(settings)?;
+    let following = consul.clone().map(|consul| tokio::spawn(async move { consul.run().await }));
     let reloads = tokio::spawn(reload_at(hangup, process.config.clone()));
     let node = match settings.client.enabled {
-        true => Some(NodePart::start(settings, process, home, &figures).await?),
+        true => Some(NodePart::start(settings, process, home, &figures, consul.clone()).await?),
         false => None,
     };
+    if let Some(node) = &node {
+        routes.set(agent_http::node_routes(node.node.local()));
+    }
     started();
     let stopped = |leave| Ok(Ending::Stopped { leave });
     let outcome = tokio::select! {
@@ -146,11 +155,19 @@ async fn serve(
     };
     reloads.abort();
     let end = async {
+        let drain = settings.client.drain_on_shutdown;
+        if let (Ok(Ending::Stopped { leave: true }), Some(node), Some(drain)) = (&outcome, &node, drain) {
+            node.node.drain(drain).await;
+        }
         if let (Ok(Ending::Stopped { leave: true }), Some(server)) = (&outcome, &server) {
             server.cluster.leave().await;
         }
         if let Some(node) = node {
             node.shutdown().await;
+        }
+        if let Some(consul) = consul {
+            following.iter().for_each(JoinHandle::abort);
+            consul.leave().await;
         }
         if let Some(server) = server {
             server.shutdown().await;
@@ -179,6 +196,8 @@ async fn reload_at(mut hangup: Signal, config: Arc<LiveConfig>) {
 struct NodePart {
     node: Agent,
     http: Option<HttpPart>,
+    /// What answers tasks; they hold it weakly.
+    _api: Option<Arc<NodeAgent>>,
 }
 
 struct HttpPart {
@@ -192,27 +211,18 @@ impl NodePart {
         process: &ProcessContext<'_>,
         home: &Path,
         figures: &NodeFigures,
+        consul: Option<Arc<Consul>>,
     ) -> anyhow::Result<NodePart> {
         let http = match settings.server.enabled {
             true => None,
             false => Some(listen(SocketAddr::new(settings.http_ip(), settings.ports.http))?),
         };
-        let (known, mut connected) = (servers(settings), None);
-        let connect = |local| {
-            Arc::clone(connected.insert(WireServers::new(
-                local,
-                RpcSecurity::new(process.tls.clone()),
-                known,
-            )))
-        };
-        let node = Agent::start(node::node_settings(settings, process, home)?, connect)
-            .await
-            .context("the node cannot start")?;
-        publish(&settings.telemetry, &node, figures);
-        let http = http.zip(connected).map(|(listener, servers)| {
-            let router = agent_http::router(NodeAgent {
-                node: node.local(),
-                servers,
+        let (known, mut api) = (servers(settings), None);
+        let connect = |local: LocalNode| {
+            let servers = WireServers::new(local.clone(), RpcSecurity::new(process.tls.clone()), known);
+            let agent = Arc::new(NodeAgent {
+                node: local.clone(),
+                servers: Arc::clone(&servers),
                 config: process.config.clone(),
                 figures: figures.clone(),
                 prometheus: settings.prometheus_metrics,
@@ -220,6 +230,17 @@ impl NodePart {
                 metrics_host: (!settings.telemetry.disable_hostname).then(|| settings.name.clone()),
                 response_headers: settings.response_headers.clone(),
             });
+            task_api::offer(&local, &agent);
+            api = Some(agent);
+            servers
+        };
+        let node =
+            Agent::start(NodeSettings { consul, ..node::node_settings(settings, process, home)? }, connect)
+                .await
+                .context("the node cannot start")?;
+        publish(&settings.telemetry, &node, figures);
+        let http = http.zip(api.clone()).map(|(listener, agent)| {
+            let router = agent_http::router(agent);
             let (stop, stopping) = watch::channel(false);
             let limit = settings.limits.http();
             let connections = listener::Connections {
@@ -229,7 +250,7 @@ impl NodePart {
             let serving = listener::serve(listener, router, connections, stopping);
             HttpPart { stop, serving: tokio::spawn(serving) }
         });
-        Ok(NodePart { node, http })
+        Ok(NodePart { node, http, _api: api })
     }
 
     async fn shutdown(self) {
@@ -298,9 +319,12 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        if self.temporary
-            && let Err(error) = std::fs::remove_dir_all(&self.path)
-        {
+        if !self.temporary {
+            return;
+        }
+        // What a volume holds that is still mounted must not be removed with it.
+        let unmounted = ::node::layout::unmount_below(&self.path, |_| true);
+        if let Err(error) = unmounted.and_then(|()| std::fs::remove_dir_all(&self.path)) {
             tracing::warn!(path = %self.path.display(), %error, "the temporary directory stays behind");
         }
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use node::csi::CsiSettings;
 use node::settings::{Capacity, GcSettings, Reserved};
 
 use super::{ProcessContext, advertised};
@@ -26,8 +27,8 @@ pub(super) fn node_settings(
 ) -> anyhow::Result<node::NodeSettings> {
     let client = &settings.client;
     let http = advertised(settings.advertise.http.as_deref(), settings.http_ip(), settings.ports.http)?;
+    let state_dir = client.state_dir.clone().unwrap_or_else(|| home.join("client"));
     Ok(node::NodeSettings {
-        state_dir: client.state_dir.clone().unwrap_or_else(|| home.join("client")),
         alloc_dir: client.alloc_dir.clone().unwrap_or_else(|| home.join("alloc")),
         dev: settings.dev,
         ephemeral: settings.dev && settings.data_dir.is_none(),
@@ -43,6 +44,7 @@ pub(super) fn node_settings(
             .collect(),
         http_address: http,
         tls_http: settings.tls.http,
+        tls: process.tls.clone(),
         reserved: Reserved {
             cpu_mhz: client.reserved.cpu_mhz,
             memory_mib: client.reserved.memory_mib,
@@ -64,11 +66,23 @@ pub(super) fn node_settings(
         driver_filter: client.drivers.clone(),
         fingerprint_filter: client.fingerprints.clone(),
         host_volumes: client.host_volumes.clone(),
+        host_volumes_dir: client.host_volumes_dir.clone().unwrap_or_else(|| state_dir.join("host_volumes")),
+        host_volume_plugin_dir: client
+            .host_volume_plugin_dir
+            .clone()
+            .unwrap_or_else(|| home.join("host_volume_plugins")),
+        csi: CsiSettings::usual(),
+        gc_volumes_on_node_gc: client.gc_volumes_on_node_gc,
+        state_dir,
         plugins: settings.plugins.clone(),
+        plugin_dir: settings.plugin_dir().unwrap_or_else(|| home.join("plugins")),
+        external_plugins: settings.external_plugins.clone(),
         executor_program: std::env::current_exe().context("this program cannot find itself")?,
         cgroup_parent: client.cgroup_parent.clone(),
         chroot_env: client.chroot_env.clone(),
         denied_users: client.denied_users.clone(),
+        dynamic_users: client.dynamic_users.clone(),
+        log_sinks: client.log_sinks.clone(),
         default_ineligible: client.default_ineligible,
         node_max_allocs: client.node_max_allocs,
         gc: GcSettings {
@@ -76,9 +90,13 @@ pub(super) fn node_settings(
             disk_usage_percent_max: client.gc_disk_usage_threshold,
             inode_usage_percent_max: client.gc_inode_usage_threshold,
             allocs_max: client.gc_max_allocs as usize,
+            parallel_destroys: client.gc_parallel_destroys as usize,
         },
+        consul: None,
+        vaults: super::vault::settings(settings),
         templates: client.templates.clone(),
         artifacts: client.artifacts.with_environment(|name| std::env::var(name).ok()),
+        common_plugin_dir: client.common_plugin_dir.clone().unwrap_or_else(|| home.join("common_plugins")),
         task_open_files: process.open_files,
         intro_token: client.intro_token.clone(),
         log: process.log.clone(),

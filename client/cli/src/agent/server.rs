@@ -13,7 +13,7 @@ use control::heartbeats::HeartbeatSettings;
 use metrics::NodeFigures;
 use model::NodeId;
 use server::cluster::Joins;
-use server::{ClusterSettings, GossipSettings, Limits};
+use server::{ClusterSettings, GossipSettings, Limits, NodeRoutes};
 
 use super::{ProcessContext, advertised};
 use crate::settings::{AgentSettings, LimitSettings};
@@ -28,6 +28,7 @@ pub(super) fn server_settings(
     process: &ProcessContext<'_>,
     home: &Path,
     node_figures: &NodeFigures,
+    node_routes: &NodeRoutes,
 ) -> anyhow::Result<server::Settings> {
     let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());
     Ok(server::Settings {
@@ -59,9 +60,11 @@ pub(super) fn server_settings(
             follow_up_after: Duration::from_secs(60),
         },
         job_count_max: job_count_max(settings),
+        identities: super::vault::identities(settings),
         workers: workers(settings),
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(settings.server.scrub_interval.to_std()).filter(|every| !every.is_zero()),
+        history_memory: usize::try_from(settings.history_memory).unwrap_or(usize::MAX),
         cluster: cluster(settings)?,
         tls: process.tls.clone(),
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -73,6 +76,7 @@ pub(super) fn server_settings(
         prometheus: settings.prometheus_metrics,
         metrics_host: !settings.telemetry.disable_hostname,
         node_figures: node_figures.clone(),
+        node_routes: node_routes.clone(),
         response_headers: settings.response_headers.clone(),
     })
 }

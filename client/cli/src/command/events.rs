@@ -20,6 +20,16 @@ const AFTER: Flag<api::StreamPosition> = Flag::parsed(
     "an event id, like 42.0, or an index",
     "Start after this event, like 42.0, or after this index.",
 );
+const TO: Flag<String> = Flag::value(
+    "to",
+    "PLACE",
+    "Stop there: an event id, an index, a span like 10m before now, a time, or now.",
+);
+const FILTER: Flag<String> = Flag::value(
+    "filter",
+    "EXPR",
+    "Only events that meet this, like Actor contains \"token\" or Payload.Job.ID == web.",
+);
 const JSON: Flag<bool> = Flag::switch("json", "Print each event as a line of JSON.");
 
 pub(super) static COMMAND: Command = Command {
@@ -31,7 +41,7 @@ pub(super) static COMMAND: Command = Command {
               what comes next. When the connection is lost, the stream resumes after the last event, without gaps or\n\
               repetitions. Topics: Allocation, Deployment, Evaluation, Job, Node, ACLToken and\n\
               others of access control, or * for all.",
-    flags: &[&[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &JSON], CLIENT_FLAGS],
+    flags: &[&[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &TO, &FILTER, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -60,13 +70,20 @@ async fn run(call: Call) -> Outcome {
         (None, None, Some(_)) => "start",
         (None, None, None) => "now",
     };
-    let query =
-        EventQuery { topics, index: index.unwrap_or(0), from: from.to_string(), namespace: String::new() };
+    let text = |flag| call.args.value(flag).unwrap_or_default().to_string();
+    let query = EventQuery {
+        topics,
+        index: index.unwrap_or(0),
+        from: from.to_string(),
+        to: text(&TO),
+        filter: text(&FILTER),
+        namespace: String::new(),
+    };
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     let style = call.style();
     let subscription = client.subscribe(query, &after);
     tokio::select! {
-        ended = follow(subscription, &style, call.args.switch(&JSON)) => ended.map(|never| match never {}),
+        ended = follow(subscription, &style, call.args.switch(&JSON)) => ended.map(|()| 0),
         _ = tokio::signal::ctrl_c() => Ok(0),
     }
 }
@@ -83,15 +100,12 @@ fn unknown_topic(asked: &str) -> Option<String> {
     Some(format!("No event has the topic {topic:?}{hint}; topics are {}", api::TOPICS.join(", ")))
 }
 
-async fn follow(
-    mut subscription: Subscription,
-    style: &OutputStyle,
-    json: bool,
-) -> Result<std::convert::Infallible, Failure> {
+async fn follow(mut subscription: Subscription, style: &OutputStyle, json: bool) -> Result<(), Failure> {
     let mut pause = RETRY_FIRST;
     let mut connected = false;
     loop {
         match subscription.next().await {
+            Ok(message) if message.event == "end" => return Ok(()),
             Ok(message) => {
                 write_out(line(style, &message, json)?);
                 (pause, connected) = (RETRY_FIRST, true);

@@ -2,8 +2,9 @@ use api::ObjectHistory;
 use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE};
+use crate::layout;
 use crate::output::write_out;
-use crate::{layout, resolve};
+use crate::resolve::{self, WHOLE_ID};
 
 pub(super) const COMMANDS: &[&Command] = &[&ALLOC, &DEPLOYMENT, &EVAL, &JOB, &NODE];
 
@@ -57,9 +58,6 @@ static NODE: Command = Command {
     flags: &[&[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(node(call))),
 };
-
-/// Length of a full id: it needs no lookup, so what has been forgotten is found too.
-const WHOLE_ID: usize = 36;
 
 async fn alloc(call: Call) -> Outcome {
     let (client, style, format) = (call.client()?, call.style(), call.object_format()?);

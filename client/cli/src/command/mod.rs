@@ -4,18 +4,25 @@
 mod acl;
 mod agent;
 mod alloc;
+mod at;
 mod audit;
+mod bisect;
+mod blame;
 mod deployment;
+mod diff;
 mod eval;
 mod events;
 mod fmt;
 mod history;
 mod job;
+mod log;
 mod login;
 mod namespace;
 mod node;
 mod node_pool;
 mod operator;
+mod plugin;
+mod replay;
 mod scaling;
 mod server;
 mod service;
@@ -23,15 +30,30 @@ mod status;
 mod system;
 mod tls;
 mod ui;
+mod undo;
 mod var;
 pub(crate) mod version;
+mod volume;
 mod why;
 
 use crate::call::Command;
 
 /// Commands without a folder.
-const GENERAL: &[&Command] =
-    &[&events::COMMAND, &fmt::COMMAND, &login::COMMAND, &status::COMMAND, &ui::COMMAND, &version::COMMAND];
+const GENERAL: &[&Command] = &[
+    &at::COMMAND,
+    &bisect::COMMAND,
+    &blame::COMMAND,
+    &diff::COMMAND,
+    &events::COMMAND,
+    &fmt::COMMAND,
+    &log::COMMAND,
+    &login::COMMAND,
+    &replay::COMMAND,
+    &status::COMMAND,
+    &ui::COMMAND,
+    &undo::COMMAND,
+    &version::COMMAND,
+];
 
 /// All commands, by name.
 pub(crate) fn all() -> Vec<&'static Command> {
@@ -49,12 +71,14 @@ pub(crate) fn all() -> Vec<&'static Command> {
         node::COMMANDS,
         node_pool::COMMANDS,
         operator::COMMANDS,
+        plugin::COMMANDS,
         scaling::COMMANDS,
         server::COMMANDS,
         service::COMMANDS,
         system::COMMANDS,
         tls::COMMANDS,
         var::COMMANDS,
+        volume::COMMANDS,
         why::COMMANDS,
     ];
     let mut all = tables.concat();

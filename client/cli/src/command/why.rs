@@ -9,7 +9,7 @@ use crate::{layout, resolve};
 const DETAILS: &str = "The explanation is not stored: the decision is recomputed from the log, on the state it was made on. \
     Each \"would fit if\" was tried on a copy of that state.";
 
-pub(super) const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC, &DEPLOYMENT, &NODE];
+pub(super) const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC, &DEPLOYMENT, &NODE, &NOT];
 
 const JSON: Flag<bool> = Flag::switch("json", "Print the explanation as JSON.");
 
@@ -62,6 +62,32 @@ static NODE: Command = Command {
     flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(node(call))),
 };
+
+static NOT: Command = Command {
+    name: "why-not job",
+    aliases: &[],
+    arguments: "<job> node <node>",
+    summary: "Explain what stands in the way of a job on a node.",
+    details: "For one more allocation of each group of the job. Where nothing stands in the way, others were preferred or\n\
+              none was wanted. With -as-of it says what stood in the way then. Example: why-not job web node n3",
+    flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(not(call))),
+};
+
+async fn not(call: Call) -> Outcome {
+    let [job, word, node] = call.args.words.as_slice() else {
+        return Err(call.usage(&format!("This command takes three arguments: {}", call.command.arguments)));
+    };
+    if word != "node" {
+        return Err(call.usage(&format!("\"{word}\": expected {}", call.command.arguments)));
+    }
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, job).await?;
+    let node = resolve::node_or_name(&client, &style, node).await?;
+    let query = Query::new().namespace(&namespace);
+    let why = client.why_not(&id, &node, query).await.doing("explaining job")?;
+    print(&call, &why, layout::why::not)
+}
 
 async fn job(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());

@@ -1,7 +1,7 @@
 //! The history of an object, one line per fact. The index is that of the stream's events: `events -after`
 //! takes it.
 
-use api::{AllocationHistory, AllocationTransition, ObjectHistory, Requester};
+use api::{AllocationHistory, AllocationTransition, HistoryLine, ObjectHistory, Requester};
 
 use crate::output::{OutputStyle, Table};
 
@@ -38,8 +38,43 @@ pub(crate) fn lines(style: &OutputStyle, history: &ObjectHistory) -> String {
     table.render() + cut(history.cut_short)
 }
 
+/// Facts about anything, oldest first.
+pub(crate) fn log(style: &OutputStyle, lines: &[HistoryLine]) -> String {
+    let mut table = Table::new(["Index", "Time", "Object", "Event", "Actor", "Description"]);
+    for line in lines {
+        table.row([
+            line.index.to_string(),
+            style.time(line.time.time().0),
+            short_ids(style, &line.object),
+            line.event.clone(),
+            short_ids(style, &who(&line.actor, line.requester.as_ref())),
+            short_ids(style, &line.description),
+        ]);
+    }
+    table.render()
+}
+
+/// Text with its ids as short as lists show them.
+fn short_ids(style: &OutputStyle, text: &str) -> String {
+    let is_id = |word: &str| word.parse::<base::Uuid>().is_ok();
+    let mut shown = String::new();
+    for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+        let end = word.len()
+            - word
+                .chars()
+                .last()
+                .filter(|c| !c.is_ascii_alphanumeric() && *c != '-')
+                .map_or(0, char::len_utf8);
+        match is_id(&word[..end]) {
+            true => shown.extend([style.id(&word[..end]).as_str(), &word[end..]]),
+            false => shown.push_str(word),
+        }
+    }
+    shown
+}
+
 /// The actor; of a controller also whom it acted for.
-fn who(actor: &str, requester: Option<&Requester>) -> String {
+pub(crate) fn who(actor: &str, requester: Option<&Requester>) -> String {
     let Some(Requester { accessor_id, name, address }) = requester else { return actor.to_string() };
     let known = if accessor_id.is_empty() { "anonymous".to_string() } else { format!("token:{accessor_id}") };
     let named = if name.is_empty() { known.clone() } else { format!("{name} ({known})") };
@@ -90,6 +125,14 @@ mod tests {
              12     2026-01-02T03:04:05Z  run      pending             scheduler  eval 11111111     <none>\n\
              40     2026-01-02T03:04:05Z  run      running -> unknown  scheduler  heartbeat missed  <none>\n"
         );
+    }
+
+    #[test]
+    fn ids_in_text_are_shortened() {
+        let style = OutputStyle::for_tests();
+        let text =
+            "eval/11111111-2222-3333-4444-555555555555, node:11111111-2222-3333-4444-555555555556 -> b-c";
+        assert_eq!(short_ids(&style, text), "eval/11111111, node:11111111 -> b-c");
     }
 
     #[test]

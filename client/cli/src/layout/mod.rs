@@ -18,6 +18,7 @@ pub(crate) mod metrics;
 pub(crate) mod namespace;
 pub(crate) mod node;
 pub(crate) mod operator;
+pub(crate) mod past;
 pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod pool;

@@ -106,7 +106,7 @@ fn near(miss: &NearMiss) -> String {
     format!("    * {}: {}\n", miss.node_name, lacks.join("; "))
 }
 
-fn lack(lack: &Lack) -> String {
+pub(super) fn lack(lack: &Lack) -> String {
     if lack.asked == 0 {
         return lack.what.clone();
     }

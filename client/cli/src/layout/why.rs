@@ -2,7 +2,7 @@
 
 use api::{
     AllocWhy, AllocationTransition, Decision, DeploymentWhy, DispatchNow, EvalWhy, GroupNow, JobWhy, Link,
-    MissingSlot, NodeWhy, Wait,
+    MissingSlot, NodeWhy, Wait, WhyNot,
 };
 use base::Time;
 
@@ -121,6 +121,23 @@ pub(crate) fn node(style: &OutputStyle, why: &NodeWhy) -> String {
             format!("  * {} {}: {}\n", style.time(one.timestamp.time().0), one.subsystem, one.message)
         };
         text.push_str(&style.section("Said of it", &why.messages.iter().map(line).collect::<String>()));
+    }
+    text
+}
+
+/// What stands in the way of a job on a node.
+pub(crate) fn not(style: &OutputStyle, why: &WhyNot) -> String {
+    let stopped = if why.stopped { ", which is stopped" } else { "" };
+    let head =
+        format!("Job {:?}{stopped} on node {:?} ({})", why.job_id, why.node_name, style.id(&why.node_id));
+    let mut text = format!("{}\n", style.paint(Paint::Bold, &head));
+    for group in &why.groups {
+        text += &format!("  {}: {} there, {} everywhere\n", group.group, group.there, group.everywhere);
+        if group.lacks.is_empty() {
+            text +=
+                "    nothing stands in the way of one more: others were preferred, or no more are wanted\n";
+        }
+        text.extend(group.lacks.iter().map(|lack| format!("    * {}\n", placement::lack(lack))));
     }
     text
 }
@@ -366,6 +383,23 @@ mod tests {
         let text = job(&OutputStyle::for_tests(), &why);
         assert!(text.starts_with(expected), "{text}");
         assert!(text.lines().count() < 24, "one screen");
+    }
+
+    #[test]
+    fn what_stands_in_the_way_on_a_node_is_listed_by_group() {
+        let why: WhyNot = read(
+            r#"{"JobID": "web", "NodeID": "0123456789", "NodeName": "n3", "Groups": [
+                {"Group": "a", "There": 1, "Everywhere": 3},
+                {"Group": "b", "Lacks": [{"What": "it is not eligible for scheduling"},
+                    {"What": "memory", "Unit": "MiB", "Asked": 512, "Free": 500, "Short": 12}]}]}"#,
+        );
+        assert_eq!(
+            not(&OutputStyle::for_tests(), &why),
+            "Job \"web\" on node \"n3\" (01234567)\n  a: 1 there, 3 everywhere\n    \
+            nothing stands in the way of one more: others were preferred, or no more are wanted\n  \
+            b: 0 there, 0 everywhere\n    * it is not eligible for scheduling\n    \
+            * 12 MiB more memory (asked 512, free 500)\n"
+        );
     }
 
     #[test]

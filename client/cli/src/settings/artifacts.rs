@@ -64,7 +64,7 @@ pub(super) fn artifacts(config: &mut ArtifactConfig, mut section: Section, refus
 }
 
 /// A size as people write it.
-struct Bytes(u64);
+pub(super) struct Bytes(pub u64);
 
 impl ConfigValue for Bytes {
     const EXPECTED: &'static str = "a size, like \"100GB\" or \"512MiB\"";

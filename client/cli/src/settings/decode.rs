@@ -6,14 +6,17 @@ use std::path::{Component, Path, PathBuf};
 use base::Duration;
 use jobspec::config::Section;
 use keyring::IntroductionSettings;
+use node::drain::ShutdownDrain;
 use node::settings::HostVolume;
+use node::users::DynamicUsers;
 use server::AccessSettings;
 
+use super::artifacts::Bytes;
 use super::network;
 use super::unsupported::Refused;
 use super::{
     AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, artifacts, audit,
-    cluster, plugins, scheduler, templates, tls, unsupported, value,
+    cluster, consul, plugins, scheduler, templates, tls, unsupported, value, vault,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
@@ -46,8 +49,17 @@ pub(super) fn file(
     for section in refused.sections(&mut top, "client") {
         client(&mut settings.client, section, refused);
     }
+    for section in refused.sections(&mut top, "consul") {
+        consul::read(&mut settings.consul, section, refused);
+    }
+    for section in refused.sections(&mut top, "vault") {
+        vault::read(&mut settings.vaults, section, refused);
+    }
+    let mut plugin_dir = settings.plugin_dir.take().unwrap_or_default();
+    refused.set(&mut top, "plugin_dir", &mut plugin_dir);
+    settings.plugin_dir = Some(plugin_dir).filter(|path| !path.as_os_str().is_empty());
     for section in refused.sections(&mut top, "plugin") {
-        let read = plugins::read(&mut settings.plugins, section, refused);
+        let read = plugins::read(settings, section, refused);
         refused.also(read);
     }
     for section in refused.sections(&mut top, "limits") {
@@ -58,6 +70,12 @@ pub(super) fn file(
     }
     for section in refused.sections(&mut top, "audit") {
         audit::read(&mut settings.audit, section, refused);
+    }
+    for mut section in refused.sections(&mut top, "history") {
+        let mut memory = Bytes(settings.history_memory);
+        refused.set(&mut section, "memory", &mut memory);
+        settings.history_memory = memory.0;
+        refused.done(section);
     }
     for section in refused.sections(&mut top, "tls") {
         tls::read(settings, places, section, refused);
@@ -195,6 +213,10 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     }
     refused.set_option(&mut section, "state_dir", &mut client.state_dir);
     refused.set_option(&mut section, "alloc_dir", &mut client.alloc_dir);
+    refused.set_option(&mut section, "host_volumes_dir", &mut client.host_volumes_dir);
+    refused.set_option(&mut section, "host_volume_plugin_dir", &mut client.host_volume_plugin_dir);
+    refused.set(&mut section, "gc_volumes_on_node_gc", &mut client.gc_volumes_on_node_gc);
+    refused.set_option(&mut section, "common_plugin_dir", &mut client.common_plugin_dir);
     refused.set(&mut section, "node_class", &mut client.node_class);
     refused.set(&mut section, "node_pool", &mut client.node_pool);
     for mut meta in refused.sections(&mut section, "meta") {
@@ -215,6 +237,9 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     for section in refused.sections(&mut section, "chroot_env") {
         chroot_env(&mut client.chroot_env, section, refused);
     }
+    for section in refused.sections(&mut section, "users") {
+        users(&mut client.dynamic_users, section, refused);
+    }
     refused.set(&mut section, "cgroup_parent", &mut client.cgroup_parent);
     for section in refused.sections(&mut section, "artifact") {
         artifacts::artifacts(&mut client.artifacts, section, refused);
@@ -230,11 +255,29 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     refused.set(&mut section, "gc_disk_usage_threshold", &mut client.gc_disk_usage_threshold);
     refused.set(&mut section, "gc_inode_usage_threshold", &mut client.gc_inode_usage_threshold);
     refused.set(&mut section, "gc_max_allocs", &mut client.gc_max_allocs);
+    refused.set(&mut section, "gc_parallel_destroys", &mut client.gc_parallel_destroys);
+    for section in refused.sections(&mut section, "drain_on_shutdown") {
+        shutdown_drain(&mut client.drain_on_shutdown, section, refused);
+    }
     refused.set(&mut section, "node_max_allocs", &mut client.node_max_allocs);
     refused.set(&mut section, "default_ineligible", &mut client.default_ineligible);
     refused.set(&mut section, "intro_token", &mut client.intro_token);
     network::client(&mut client.network, &mut section, refused);
     unsupported::client(&mut section, refused);
+    refused.done(section);
+}
+
+fn shutdown_drain(drain: &mut Option<ShutdownDrain>, mut section: Section, refused: &mut Refused) {
+    let mut deadline = Duration::from_secs(3600);
+    let (mut force, mut ignore_system_jobs) = (false, false);
+    refused.set(&mut section, "deadline", &mut deadline);
+    refused.set(&mut section, "force", &mut force);
+    refused.set(&mut section, "ignore_system_jobs", &mut ignore_system_jobs);
+    if deadline.0 <= 0 {
+        let text = format!("drain_on_shutdown.deadline: expected a time above 0, got {deadline}");
+        refused.also(Err(section.wrong(text)));
+    }
+    *drain = Some(ShutdownDrain { deadline: deadline.to_std(), force, ignore_system_jobs });
     refused.done(section);
 }
 
@@ -255,6 +298,24 @@ fn chroot_env(paths: &mut BTreeMap<PathBuf, PathBuf>, mut section: Section, refu
         }
         paths.insert(source, target);
     }
+}
+
+fn users(users: &mut DynamicUsers, mut section: Section, refused: &mut Refused) {
+    refused.set(&mut section, "dynamic_user_min", &mut users.uid_min);
+    refused.set(&mut section, "dynamic_user_max", &mut users.uid_max);
+    refused.set_option(&mut section, "home_dir", &mut users.home_dir);
+    // The last number stands for no user at all.
+    if users.uid_min == 0 || users.uid_max < users.uid_min || users.uid_max == u32::MAX {
+        let text = format!(
+            "users: dynamic_user_min = {} and dynamic_user_max = {}: expected two numbers above 0, the smaller one first",
+            users.uid_min, users.uid_max
+        );
+        refused.also(Err(section.wrong(text)));
+    }
+    if users.home_dir.as_ref().is_some_and(|path| !path.is_absolute()) {
+        refused.also(Err(section.wrong("users.home_dir: expected a path that begins with /".to_string())));
+    }
+    refused.done(section);
 }
 
 /// One volume by its label, or in JSON some by their keys.

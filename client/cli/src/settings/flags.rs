@@ -122,6 +122,8 @@ pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<Age
     settings.notes.extend(notes);
     (settings.client.drivers, settings.client.fingerprints) = plugins::read_filters(&settings.client.options);
     settings.client.denied_users = plugins::denied_users(&settings.client.options);
+    settings.client.log_sinks = plugins::log_sinks(&settings.client.options)
+        .map_err(|why| anyhow::anyhow!("client.options: {why}"))?;
     if !environment.client_intro_token.is_empty() {
         settings.client.intro_token.clone_from(&environment.client_intro_token);
     }

@@ -6,6 +6,7 @@
 mod artifacts;
 mod audit;
 mod cluster;
+mod consul;
 mod decode;
 mod exposures;
 mod flags;
@@ -17,6 +18,7 @@ mod tls;
 mod unsupported;
 mod unsupported_flags;
 mod value;
+mod vault;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -33,17 +35,22 @@ use listener::AddressLimit;
 use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
 use monitor::LogFileSettings;
+use node::drain::ShutdownDrain;
+use node::log_shipping::sink::SinkAddress;
 use node::network::NetworkSettings;
 use node::settings::{DeniedUsers, HostVolume, NameFilter};
 use node::templates::TemplateSettings;
+use node::users::DynamicUsers;
 use server::AccessSettings;
 use server::RootKeySettings;
 use server::gossip::Key;
 
 pub(crate) use audit::AuditConfig;
 pub(crate) use cluster::JoinSettings;
+pub(crate) use consul::ConsulConfig;
 pub(crate) use flags::{AGENT_FLAGS, read};
 pub(crate) use unsupported_flags::UNSUPPORTED_FLAGS;
+pub(crate) use vault::VaultConfigs;
 
 /// All settings of an agent.
 /// Which metrics there are, and how they are labelled.
@@ -88,6 +95,8 @@ pub(crate) struct AgentSettings {
     pub ports: Ports,
     pub log: LogSettings,
     pub audit: AuditConfig,
+    /// Bytes that states of the past may take in the memory of a server, about.
+    pub history_memory: u64,
     pub limits: LimitSettings,
     pub tls: TlsSettings,
     pub acl: AccessSettings,
@@ -105,8 +114,16 @@ pub(crate) struct AgentSettings {
     pub leave_on_terminate: bool,
     pub leave_on_interrupt: bool,
     pub client: ClientSettings,
+    /// None without a `consul` block.
+    pub consul: Option<ConsulConfig>,
+    /// The `vault` blocks.
+    pub vaults: VaultConfigs,
     /// The `config` of each `plugin` block, by driver.
     pub plugins: node::driver::registry::PluginConfigs,
+    /// Where plugins are that are programs of their own; none for a directory below the data directory.
+    pub plugin_dir: Option<PathBuf>,
+    /// The `plugin` blocks of such programs, by the names of their files.
+    pub external_plugins: BTreeMap<String, node::settings::ExternalPlugin>,
     /// Settings without effect, for the operator to read.
     pub notes: Vec<String>,
     /// Files that were read, in order.
@@ -225,6 +242,10 @@ pub(crate) struct ClientSettings {
     /// Older spelling of driver settings: `driver.raw_exec.enable` and its likes.
     pub options: BTreeMap<String, String>,
     pub host_volumes: BTreeMap<String, HostVolume>,
+    /// Where volumes are made; `None` for a place below the state directory.
+    pub host_volumes_dir: Option<PathBuf>,
+    /// Programs that make them; `None` for a place below the data directory.
+    pub host_volume_plugin_dir: Option<PathBuf>,
     /// `driver.allowlist` and `driver.denylist` of `options`.
     pub drivers: NameFilter,
     /// `fingerprint.allowlist` and `fingerprint.denylist` of `options`.
@@ -235,6 +256,10 @@ pub(crate) struct ClientSettings {
     pub cgroup_parent: String,
     /// `user.denylist` and `user.checked_drivers` of `options`.
     pub denied_users: DeniedUsers,
+    /// Users that tasks may have for themselves.
+    pub dynamic_users: DynamicUsers,
+    /// `log_sink.NAME` of `options`.
+    pub log_sinks: BTreeMap<String, SinkAddress>,
     pub network_interface: String,
     /// Networks of groups.
     pub network: NetworkSettings,
@@ -252,11 +277,19 @@ pub(crate) struct ClientSettings {
     /// Percent.
     pub gc_inode_usage_threshold: u8,
     pub gc_max_allocs: u32,
+    /// Volumes that were made on this node are forgotten with it.
+    pub gc_volumes_on_node_gc: bool,
+    /// How many allocations are removed at the same time.
+    pub gc_parallel_destroys: u32,
+    /// Before the agent leaves.
+    pub drain_on_shutdown: Option<ShutdownDrain>,
     /// 0 means no limit.
     pub node_max_allocs: u32,
     pub default_ineligible: bool,
     pub templates: TemplateSettings,
     pub artifacts: ArtifactConfig,
+    /// Below the data directory unless given.
+    pub common_plugin_dir: Option<PathBuf>,
     /// With what a new node introduces itself to the servers.
     pub intro_token: String,
 }
@@ -294,6 +327,7 @@ impl AgentSettings {
                 rotate_max_files: 0,
             },
             audit: AuditConfig::default(),
+            history_memory: history::MEMORY as u64,
             limits: LimitSettings {
                 http_max_conns_per_client: AddressLimit::MAX as u32,
                 http_proxies: AddressLimit::default().proxies,
@@ -327,7 +361,11 @@ impl AgentSettings {
             leave_on_terminate: false,
             leave_on_interrupt: false,
             client: ClientSettings::defaults(),
+            consul: None,
+            vaults: VaultConfigs::new(),
             plugins: BTreeMap::new(),
+            plugin_dir: None,
+            external_plugins: BTreeMap::new(),
             notes: Vec::new(),
             files: Vec::new(),
         }
@@ -352,6 +390,11 @@ impl AgentSettings {
         settings.client.gc_inode_usage_threshold = 99;
         settings.plugins = plugins::of_dev();
         settings
+    }
+
+    /// The directory of plugins that are programs of their own.
+    pub(crate) fn plugin_dir(&self) -> Option<PathBuf> {
+        self.plugin_dir.clone().or_else(|| Some(self.data_dir.as_ref()?.join("plugins")))
     }
 
     /// Where the HTTP API listens.
@@ -400,6 +443,9 @@ impl AgentSettings {
         cluster::check(self)?;
         if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {
             bail!("client.servers is required when the agent is no server itself");
+        }
+        if self.client.gc_parallel_destroys == 0 {
+            bail!("client.gc_parallel_destroys = 0: expected at least 1");
         }
         if self.client.min_dynamic_port > self.client.max_dynamic_port {
             bail!("client.min_dynamic_port is above client.max_dynamic_port");
@@ -451,11 +497,15 @@ impl ClientSettings {
             meta: BTreeMap::new(),
             options: BTreeMap::new(),
             host_volumes: BTreeMap::new(),
+            host_volumes_dir: None,
+            host_volume_plugin_dir: None,
             drivers: NameFilter::default(),
             fingerprints: NameFilter::default(),
             chroot_env: BTreeMap::new(),
             cgroup_parent: String::new(),
             denied_users: DeniedUsers::default(),
+            dynamic_users: DynamicUsers::default(),
+            log_sinks: BTreeMap::new(),
             network_interface: String::new(),
             network: NetworkSettings::default(),
             reserved: ReservedSettings::default(),
@@ -469,10 +519,14 @@ impl ClientSettings {
             gc_disk_usage_threshold: 80,
             gc_inode_usage_threshold: 70,
             gc_max_allocs: 50,
+            gc_volumes_on_node_gc: false,
+            gc_parallel_destroys: 2,
+            drain_on_shutdown: None,
             node_max_allocs: 0,
             default_ineligible: false,
             templates: TemplateSettings::usual(),
             artifacts: ArtifactConfig::usual(),
+            common_plugin_dir: None,
             intro_token: String::new(),
         }
     }

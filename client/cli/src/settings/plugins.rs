@@ -8,19 +8,17 @@ use jobspec::config::Section;
 use node::driver::registry::PluginConfigs;
 use node::driver::{Field, ValueType};
 use node::drivers::{BUILTIN, builtin};
+use node::log_shipping::sink::SinkAddress;
 use node::settings::{DeniedUsers, NameFilter};
 use serde_json::Value;
 
+use super::AgentSettings;
 use super::unsupported::Refused;
 use super::value::{ConfigValue, set_option};
 
-/// Drivers of Nomad's that are not built, with the keys of their configuration and what these are by default.
-const NOT_BUILT: [(&str, &[(&str, &str)]); 1] = [("qemu", &QEMU)];
-
-/// What keys without effect are in Nomad unless they are set: that may stand in the file.
-const DEFAULTS: [(&str, &str); 1] = [("nvidia_runtime", "nvidia")];
-
-const QEMU: [(&str, &str); 3] = [("args_allowlist", ""), ("emulators_allowlist", ""), ("image_paths", "")];
+/// Drivers that are a program of their own in Nomad are configured by the name of its file. If that file is there, it is
+/// that program which is meant.
+const OTHER_NAMES: [(&str, &str); 1] = [("nomad-driver-podman", "podman")];
 
 /// The plugin configuration of a development agent.
 pub(super) fn of_dev() -> PluginConfigs {
@@ -34,31 +32,34 @@ pub(super) fn of_dev() -> PluginConfigs {
 /// # Errors
 /// An unknown key or a value of a wrong type, with its position.
 pub(super) fn read(
-    plugins: &mut PluginConfigs,
+    settings: &mut AgentSettings,
     mut section: Section,
     refused: &mut Refused,
 ) -> Result<(), Diagnostics> {
     if let Some(name) = section.labels.first().cloned() {
-        return plugin(plugins, &name, section, refused);
+        return plugin(settings, &name, section, refused);
     }
     for name in section.names() {
         for inner in section.sections(&name)? {
-            plugin(plugins, &name, inner, refused)?;
+            plugin(settings, &name, inner, refused)?;
         }
     }
     section.finish()
 }
 
 fn plugin(
-    plugins: &mut PluginConfigs,
+    settings: &mut AgentSettings,
     name: &str,
     mut section: Section,
     refused: &mut Refused,
 ) -> Result<(), Diagnostics> {
-    let Some(driver) = builtin(name) else {
-        return not_built(name, section, refused);
+    let known = OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, name)| name);
+    let is_file = || settings.plugin_dir().is_some_and(|directory| directory.join(name).is_file());
+    let driver = match builtin(known) {
+        Some(driver) if known == name || !is_file() => driver,
+        _ => return external(settings, name, section),
     };
-    let block = plugins.entry(name.to_string()).or_default();
+    let block = settings.plugins.entry(known.to_string()).or_default();
     for mut config in section.sections("config")? {
         for field in driver.plugin_schema.fields() {
             if let Some(value) = value(&mut config, field, refused)? {
@@ -70,13 +71,21 @@ fn plugin(
     section.finish()
 }
 
-/// A driver of Nomad's that this build does not have: its block may stand in the file as long as it asks for nothing.
-fn not_built(name: &str, mut section: Section, refused: &mut Refused) -> Result<(), Diagnostics> {
-    let Some((_, keys)) = NOT_BUILT.iter().find(|(driver, _)| *driver == name) else {
-        return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
-    };
+/// The block of a program of its own: the plugin checks its `config` when the agent has launched it. Later blocks override.
+fn external(settings: &mut AgentSettings, name: &str, mut section: Section) -> Result<(), Diagnostics> {
+    if name.is_empty() || name.starts_with('.') || name.contains('/') {
+        return Err(section.wrong(format!("\"{name}\": expected the name of a file in plugin_dir")));
+    }
+    let plugin = settings.external_plugins.entry(name.to_string()).or_default();
+    if let Some(args) = section.take("args")? {
+        plugin.args = args;
+    }
     for mut config in section.sections("config")? {
-        refused.keys(&mut config, keys);
+        for key in config.names() {
+            if let Some(value) = config.take::<Value>(&key)? {
+                plugin.config.insert(key, value);
+            }
+        }
         config.finish()?;
     }
     section.finish()
@@ -99,10 +108,11 @@ fn value(config: &mut Section, field: &Field, refused: &mut Refused) -> Result<O
             Ok(value.map(|span| Value::from(span.0)))
         }
         ValueType::TextList => Ok(config.take::<Vec<String>>(field.key)?.map(Value::from)),
-        ValueType::Block(_) | ValueType::Blocks(_) | ValueType::TextMap => config.take(field.key),
+        ValueType::Block(_) | ValueType::Blocks(_) | ValueType::TextMap | ValueType::TextOrList => {
+            config.take(field.key)
+        }
         ValueType::Unsupported(_) => {
-            let default = DEFAULTS.iter().find(|(key, _)| *key == field.key);
-            refused.keys(config, &[*default.unwrap_or(&(field.key, ""))]);
+            refused.keys(config, &[(field.key, "")]);
             Ok(None)
         }
     }
@@ -137,11 +147,29 @@ pub(super) fn denied_users(options: &BTreeMap<String, String>) -> DeniedUsers {
 
 const DENIED_USERS: [&str; 2] = ["user.denylist", "user.checked_drivers"];
 
+/// Where output of tasks may be sent to, by name.
+///
+/// # Errors
+/// Names the option, and what was expected.
+pub(super) fn log_sinks(options: &BTreeMap<String, String>) -> Result<BTreeMap<String, SinkAddress>, String> {
+    let named = options.iter().filter_map(|(option, value)| Some((option.strip_prefix(LOG_SINK)?, value)));
+    named
+        .map(|(name, value)| {
+            let address = SinkAddress::parse(value).map_err(|why| format!("\"{LOG_SINK}{name}\" = {why}"))?;
+            Ok((name.to_string(), address))
+        })
+        .collect()
+}
+
+const LOG_SINK: &str = "log_sink.";
+
 /// Applies the older spelling of driver settings, `client.options`; returns notes about those without effect.
 pub(super) fn read_options(plugins: &mut PluginConfigs, options: &BTreeMap<String, String>) -> Vec<String> {
     let mut notes = Vec::new();
     for (option, value) in options {
-        if FILTERS.as_flattened().contains(&option.as_str()) || DENIED_USERS.contains(&option.as_str()) {
+        let own =
+            FILTERS.as_flattened().contains(&option.as_str()) || DENIED_USERS.contains(&option.as_str());
+        if own || option.starts_with(LOG_SINK) {
             continue;
         }
         let legacy =
@@ -169,6 +197,16 @@ mod tests {
         let notes = read_options(&mut plugins, &options);
         assert_eq!(plugins["raw_exec"]["enabled"], true);
         assert_eq!(notes, ["client.options: \"docker.volumes\" has no effect"]);
+    }
+
+    #[test]
+    fn sinks_of_output_are_named_by_the_options() {
+        let options = |address: &str| BTreeMap::from([("log_sink.here".to_string(), address.to_string())]);
+        let sinks = log_sinks(&options("file:/var/log/tasks")).unwrap();
+        assert_eq!(sinks["here"], SinkAddress::File("/var/log/tasks".into()));
+        assert!(read_options(&mut PluginConfigs::new(), &options("file:/x")).is_empty(), "it has an effect");
+        let wrong = log_sinks(&options("nowhere")).unwrap_err();
+        assert!(wrong.starts_with("\"log_sink.here\" = \"nowhere\": expected file:/PATH"), "{wrong}");
     }
 
     #[test]
@@ -204,14 +242,16 @@ mod tests {
 
     #[test]
     fn a_block_is_read_by_the_schema_of_its_driver_and_later_ones_override() {
-        let read_all = |text: &str| -> Result<PluginConfigs, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let read_all = |text: &str| -> Result<AgentSettings, String> {
             let source = jobspec::Source::new("a.hcl".to_string(), text.to_string());
-            let mut plugins = PluginConfigs::new();
+            let mut settings = AgentSettings::defaults();
+            settings.plugin_dir = Some(dir.path().to_path_buf());
             let mut top = Section::parse(&source).map_err(|wrong| wrong.to_string())?;
             for section in top.sections("plugin").map_err(|wrong| wrong.to_string())? {
-                read(&mut plugins, section, &mut Refused::default()).map_err(|wrong| wrong.to_string())?;
+                read(&mut settings, section, &mut Refused::default()).map_err(|wrong| wrong.to_string())?;
             }
-            Ok(plugins)
+            Ok(settings)
         };
         let block = |config: &str| format!("plugin \"raw_exec\" {{\n config {{\n{config}\n }}\n}}\n");
         let first = block("denied_envvars = [\"A*\"]\n denied_host_uids = \"0-9\"");
@@ -220,9 +260,22 @@ mod tests {
             "enabled": true, "denied_envvars": [], "denied_host_uids": "0-9"
         }))
         .unwrap();
-        assert_eq!(plugins["raw_exec"], config);
-        let unknown = read_all("plugin \"podman\" {}").unwrap_err();
-        assert!(unknown.contains("the driver \"podman\" is not part of this build yet"), "{unknown}");
+        assert_eq!(plugins.plugins["raw_exec"], config);
+        let podman = "plugin \"nomad-driver-podman\" {\n config {\n socket_path = \"unix:///p\"\n }\n}\n";
+        let file = read_all(podman).unwrap();
+        assert_eq!(file.plugins["podman"]["socket_path"], "unix:///p");
+        assert!(file.external_plugins.is_empty());
+        std::fs::write(dir.path().join("nomad-driver-podman"), "").unwrap();
+        let file = read_all(podman).unwrap();
+        assert_eq!(file.external_plugins["nomad-driver-podman"].config["socket_path"], "unix:///p");
+        assert!(file.plugins.is_empty());
+        let lxc = "plugin \"lxc\" {\n args = [\"-v\"]\n config {\n a = 1\n b {\n c = true\n }\n }\n}\n\
+                   plugin \"lxc\" {\n config {\n a = 2\n }\n}\n";
+        let lxc = &read_all(lxc).unwrap().external_plugins["lxc"];
+        assert_eq!((lxc.args.as_slice(), &lxc.config["a"]), (&["-v".to_string()][..], &Value::from(2)));
+        assert!(lxc.config["b"].to_string().contains("\"c\":true"), "{:?}", lxc.config);
+        let wrong = read_all("plugin \"../lxc\" {}").unwrap_err();
+        assert!(wrong.contains("\"../lxc\": expected the name of a file in plugin_dir"), "{wrong}");
         let misspelt = read_all(&block("enabeld = true")).unwrap_err();
         assert!(misspelt.contains("unexpected key \"enabeld\""), "{misspelt}");
     }
@@ -232,14 +285,15 @@ mod tests {
         let read_one = |config: &str| -> Result<PluginConfigs, String> {
             let text = format!("plugin \"docker\" {{\n config {{\n{config}\n }}\n}}\n");
             let source = jobspec::Source::new("a.hcl".to_string(), text);
-            let (mut plugins, mut refused) = (PluginConfigs::new(), Refused::default());
+            let (mut settings, mut refused) = (AgentSettings::defaults(), Refused::default());
             let mut top = Section::parse(&source).map_err(|wrong| wrong.to_string())?;
             for section in top.sections("plugin").map_err(|wrong| wrong.to_string())? {
-                read(&mut plugins, section, &mut refused).map_err(|wrong| wrong.to_string())?;
+                read(&mut settings, section, &mut refused).map_err(|wrong| wrong.to_string())?;
             }
             if let Some(wrong) = refused.finish().first() {
                 return Err(wrong.to_string());
             }
+            let plugins = settings.plugins;
             let block = plugins["docker"].clone();
             let schema = builtin("docker").unwrap().plugin_schema;
             node::driver::Values::read("docker", schema, block).map(|_| plugins)

@@ -7,13 +7,8 @@ use node::templates::{Retry, TemplateSettings, Wait};
 use super::unsupported::Refused;
 
 /// Keys that ask for what is not there, and the values that change nothing.
-const ELSEWHERE: [(&str, &str); 5] = [
-    ("consul_retry", ""),
-    ("max_stale", "87600h"),
-    ("use_client_consul_token", "false"),
-    ("vault_default_lease_duration", "5m"),
-    ("vault_retry", ""),
-];
+const ELSEWHERE: [(&str, &str); 3] =
+    [("consul_retry", ""), ("max_stale", "87600h"), ("use_client_consul_token", "false")];
 
 pub(super) fn templates(settings: &mut TemplateSettings, mut section: Section, refused: &mut Refused) {
     // The older spelling first: the newer one wins.
@@ -37,6 +32,18 @@ pub(super) fn templates(settings: &mut TemplateSettings, mut section: Section, r
     for block in refused.sections(&mut section, "nomad_retry") {
         retry(&mut settings.retry, block, refused);
     }
+    for block in refused.sections(&mut section, "vault_retry") {
+        retry(&mut settings.vault_retry, block, refused);
+    }
+    settings.vault_lease = {
+        let mut lease = Duration::from(settings.vault_lease);
+        refused.set(&mut section, "vault_default_lease_duration", &mut lease);
+        if lease <= Duration::ZERO {
+            let text = format!("vault_default_lease_duration = {lease}: expected more than 0s");
+            refused.also(Err(section.wrong(text)));
+        }
+        lease.to_std()
+    };
     refused.keys(&mut section, &ELSEWHERE);
     refused.done(section);
 }

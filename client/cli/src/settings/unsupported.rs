@@ -11,11 +11,10 @@ use super::value::{self, ConfigValue};
 
 /// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key". Each comes with
 /// the value that changes nothing, where this release does what Nomad does then; an empty one never changes anything.
-const TOP: [(&str, &str); 6] = [
+const TOP: [(&str, &str); 5] = [
     ("enable_syslog", "false"),
     ("eventlog", ""),
     ("log_include_location", "false"),
-    ("plugin_dir", ""),
     ("rpc", ""),
     ("syslog_facility", "LOCAL0"),
 ];
@@ -53,27 +52,20 @@ const SERVER: [(&str, &str); 30] = [
     ("upgrade_version", ""),
 ];
 
-const CLIENT: [(&str, &str); 20] = [
+const CLIENT: [(&str, &str); 13] = [
     ("alloc_mounts_dir", ""),
     ("client_max_port", "14512"),
     ("client_min_port", "14000"),
-    ("common_plugin_dir", ""),
     ("cpu_disable_dmidecode", "false"),
     ("disable_remote_exec", "false"),
     ("disk_free_mb", "0"),
-    ("drain_on_shutdown", ""),
     ("fingerprint", ""),
-    ("gc_parallel_destroys", ""),
-    ("gc_volumes_on_node_gc", "false"),
-    ("host_volume_plugin_dir", ""),
-    ("host_volumes_dir", ""),
     ("log_file", ""),
     ("network_speed", "0"),
     ("no_host_uuid", "true"),
     ("nomad_service_discovery", "true"),
     ("preferred_address_family", ""),
     ("reservable_cores", ""),
-    ("users", ""),
 ];
 
 /// Keys of Nomad Enterprise: the community edition accepts and ignores them.
@@ -86,49 +78,6 @@ const TELEMETRY: [&str; 5] = [
     "in_memory_retention_period",
     "prefix_filter",
     "use_node_name",
-];
-
-/// Keys of `consul` that ask for Consul, and their defaults.
-const CONSUL: [(&str, &str); 26] = [
-    ("address", "127.0.0.1:8500"),
-    ("auth", ""),
-    ("ca_file", ""),
-    ("cert_file", ""),
-    ("client_failures_before_critical", "0"),
-    ("client_failures_before_warning", "0"),
-    ("client_http_check_name", "Nomad Client HTTP Check"),
-    ("client_service_name", "nomad-client"),
-    ("grpc_address", ""),
-    ("grpc_ca_file", ""),
-    ("key_file", ""),
-    ("name", "default"),
-    ("namespace", ""),
-    ("server_failures_before_critical", "0"),
-    ("server_failures_before_warning", "0"),
-    ("server_http_check_name", "Nomad Server HTTP Check"),
-    ("server_rpc_check_name", "Nomad Server RPC Check"),
-    ("server_serf_check_name", "Nomad Server Serf Check"),
-    ("server_service_name", "nomad"),
-    ("service_auth_method", "nomad-workloads"),
-    ("service_identity", ""),
-    ("tags", ""),
-    ("task_auth_method", "nomad-workloads"),
-    ("task_identity", ""),
-    ("timeout", "5s"),
-    ("token", ""),
-];
-
-/// Keys of `consul` that change nothing without one.
-const CONSUL_WITHOUT_EFFECT: [&str; 9] = [
-    "allow_unauthenticated",
-    "auto_advertise",
-    "checks_use_advertise",
-    "client_auto_join",
-    "enabled",
-    "server_auto_join",
-    "share_ssl",
-    "ssl",
-    "verify_ssl",
 ];
 
 /// Thresholds of `server` that are accepted, and why they have no effect.
@@ -154,16 +103,6 @@ impl Refused {
         for (key, default) in keys {
             let message = || format!("\"{key}\": not supported yet");
             self.0.extend(section.refuse(key, |value| is_default(value, default), message));
-        }
-    }
-
-    /// A block that is accepted as long as it is switched off. Its other keys have no effect then.
-    fn switched_on(&mut self, top: &mut Section, part: &str, switches: &[&str]) {
-        for mut section in self.sections(top, part) {
-            for switch in switches {
-                let message = || format!("{part}.{switch} is not supported yet: this release runs without");
-                self.0.extend(section.refuse(switch, |value| is_default(value, "false"), message));
-            }
         }
     }
 
@@ -263,10 +202,6 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refu
             notes.push(format!("{key} belongs to enterprise releases and has no effect"));
         }
     }
-    refused.switched_on(top, "vault", &["enabled"]);
-    for section in refused.sections(top, "consul") {
-        consul(section, refused);
-    }
     for section in refused.sections(top, "ui") {
         ui(section, notes, refused);
     }
@@ -278,19 +213,6 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refu
         has(&mut keyring, "active");
     }
     refused.keys(top, &TOP);
-}
-
-fn consul(mut section: Section, refused: &mut Refused) {
-    let mut enabled = true;
-    refused.set(&mut section, "enabled", &mut enabled);
-    if !enabled {
-        return;
-    }
-    for key in CONSUL_WITHOUT_EFFECT {
-        has(&mut section, key);
-    }
-    refused.keys(&mut section, &CONSUL);
-    refused.done(section);
 }
 
 fn ui(mut section: Section, notes: &mut Vec<String>, refused: &mut Refused) {

@@ -249,7 +249,7 @@ fn commands_of_nomad_that_are_not_here_say_so() {
         &["sentinel"][..],
         &["sentinel", "list"],
         &["recommendation", "-h"],
-        &["volume", "status", "-help"],
+        &["volume", "claim", "-help"],
         &["quota", "-h"],
     ] {
         let shown = Cluster::answering(&[]).run(words);

@@ -59,7 +59,7 @@ fn invalid_requests_are_rejected_and_change_nothing() {
         ("GET", "/v1/node/00000000-0000-4000-8000-000000000000", "", 404, "node not found"),
         ("GET", "/v1/event/stream?index=minus", "", 400, "index"),
         ("GET", "/v1/event/stream?topic=Job:a:b", "", 400, "Invalid topic query"),
-        ("GET", "/v1/jobs?as_of=9999999", "", 501, "as_of"),
+        ("GET", "/v1/jobs?as_of=9999999", "", 400, "as_of: that is still to come"),
     ];
     for (method, path, body, status, reason) in cases {
         let answer = http::call(address, method, path, body.as_bytes()).unwrap();

@@ -18,20 +18,23 @@ fn json(output: CommandOutput) -> Value {
     serde_json::from_str(&output.expect_success()).unwrap()
 }
 
-/// A batch job whose one task writes down what it gets to see.
-fn reading_job(config: &AgentConfig, seen: &std::path::Path) -> String {
+/// A batch job whose one task writes down what it gets to see: over the socket that its node makes for it, and of what its
+/// node fetches for it.
+fn reading_job(seen: &std::path::Path) -> String {
     let program = sojourn();
     let (program, seen) = (program.display(), seen.display());
     let script = format!(
-        "{program} var get -item=password nomad/jobs/reader > {seen}.part; {program} var get app/db >> {seen}.part 2>&1; \
-         {program} var list -out=terse >> {seen}.part 2>&1; mv {seen}.part {seen}"
+        "export NOMAD_ADDR=$NOMAD_UNIX_ADDR; exec > {seen}.part 2>&1; \
+         {program} var get -item=password nomad/jobs/reader; echo $PASSWORD $0; {program} var get app/db; \
+         NOMAD_TOKEN= {program} var list; NOMAD_TOKEN=no.such.token {program} var list; \
+         {program} var list -out=terse; mv {seen}.part {seen}"
     );
     format!(
         "job \"reader\" {{\n  type = \"batch\"\n  group \"g\" {{\n    task \"t\" {{\n      driver = \"raw_exec\"\n      \
-         identity {{\n        env = true\n      }}\n      env {{\n        NOMAD_ADDR = \"http://{}\"\n        \
+         identity {{\n        env = true\n      }}\n      secret \"own\" {{\n        provider = \"nomad\"\n        \
+         path = \"nomad/jobs/reader\"\n      }}\n      env {{\n        PASSWORD = \"${{secret.own.password}}\"\n        \
          NOMAD_CLI_SHOW_HINTS = \"0\"\n      }}\n      config {{\n        command = \"/bin/sh\"\n        \
-         args = [\"-c\", \"{script}\"]\n      }}\n    }}\n  }}\n}}\n",
-        config.http
+         args = [\"-c\", \"{script}\", \"${{secret.own.password}}\"]\n      }}\n    }}\n  }}\n}}\n"
     )
 }
 
@@ -88,14 +91,17 @@ fn variables_are_kept_for_who_may_read_them() {
     // A task reads what its job keeps for it, and nothing else.
     root(&["var", "put", "nomad/jobs/reader", "password=for-the-task"]).expect_success();
     let (job, seen) = (directory.path().join("reader.hcl"), directory.path().join("seen"));
-    std::fs::write(&job, reading_job(&config, &seen)).unwrap();
+    std::fs::write(&job, reading_job(&seen)).unwrap();
     eventually("the node takes the job", || {
         let ran = root(&["job", "run", "-detach", job.to_str().unwrap()]);
         (ran.code == 0).then_some(())
     });
     let seen = eventually("the task has read it", || std::fs::read_to_string(&seen).ok());
-    assert!(seen.starts_with("for-the-task\n"), "{seen}");
-    assert!(seen.contains("Permission denied") && seen.ends_with("\nnomad/jobs/reader\n"), "{seen}");
+    assert!(seen.starts_with("for-the-task\nfor-the-task for-the-task\n"), "{seen}");
+    for refused in ["Permission denied", "401", "Unauthorized", "403", "Forbidden"] {
+        assert!(seen.contains(refused), "{refused}: {seen}");
+    }
+    assert!(seen.ends_with("\nnomad/jobs/reader\n"), "{seen}");
 
     a_lock_is_held_while_a_command_runs(&config, &root);
     // No secret is on the disk of the server.

@@ -4,14 +4,15 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
 use super::{find, inner, outer, privileges};
+use crate::exit::shell_code;
 use crate::launch::{self, Launch};
 use crate::process::ProcessIdentity;
 use crate::spec::{self, ExecutorProcesses, ExecutorSpec, IsolationSpec, SUBCOMMAND};
@@ -30,13 +31,7 @@ pub fn enter(launch: &Launch, isolation: &IsolationSpec) -> io::Result<u8> {
     let mut command = Command::new(program);
     command.arg(SUBCOMMAND).arg(launch::INSIDE).arg(serde_json::to_string(launch)?).env_clear();
     let status = command.status()?;
-    Ok(code(status))
-}
-
-/// 128 and the signal for a command that was killed, as shells have it.
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or(status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+    Ok(shell_code(status))
 }
 
 /// Becomes the command; returns only with the reason why not.
@@ -58,6 +53,10 @@ fn prepare(launch: &Launch, spec: &ExecutorSpec, isolation: &IsolationSpec) -> i
     ];
     let namespaces: Vec<File> =
         kinds.iter().map(|(name, _)| namespace(&task, name)).collect::<io::Result<_>>()?;
+    let users = match isolation.user_namespace {
+        true => Some(namespace(&task, "user")?),
+        false => None,
+    };
     for (namespace, (_, kind)) in namespaces.into_iter().zip(kinds) {
         setns(namespace, kind)?;
     }
@@ -65,7 +64,10 @@ fn prepare(launch: &Launch, spec: &ExecutorSpec, isolation: &IsolationSpec) -> i
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "command is not present");
     let (name, args) = launch.command.split_first().ok_or_else(missing)?;
     let program = find::in_path(name, &spec.work_dir, path)?;
-    let capabilities = privileges::give_up(isolation, spec.user)?;
+    let capabilities = match users {
+        Some(users) => privileges::give_up_into(users, isolation, spec.user)?,
+        None => privileges::give_up(isolation, spec.user)?,
+    };
     inner::go_to(&spec.work_dir)?;
     // After the change of the user, which undoes it.
     set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -15,7 +15,7 @@ mod enter;
 mod filter;
 pub mod find;
 mod inner;
-mod mounts;
+pub mod mounts;
 mod outer;
 mod privileges;
 mod root;

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, symlinkat};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_move, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_move, unmount,
 };
 use rustix::process::{chdir, chroot, pivot_root};
 
 use super::mounts;
 use super::root::{Bind, Place, Root};
-use crate::spec::{IsolationSpec, LayerSpec, MountSpec, UserIds};
+use crate::spec::{DeviceSpec, IsolationSpec, LayerSpec, MountSpec, UserIds};
 
 /// The devices of every task, where the host has them.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -51,7 +52,8 @@ const READ_ONLY: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "
 /// # Errors
 /// Names what could not be shown.
 pub fn make(isolation: &IsolationSpec, user: Option<UserIds>) -> io::Result<()> {
-    mount_bind(&isolation.root, &isolation.root)?;
+    // With the directories in memory that are mounted below it.
+    mount_bind_recursive(&isolation.root, &isolation.root)?;
     let root = Root::open(&isolation.root)?;
     root.find(Path::new("."))?.restrict(MountFlags::NODEV)?;
     let reader = Reader::of(isolation, user);
@@ -59,6 +61,9 @@ pub fn make(isolation: &IsolationSpec, user: Option<UserIds>) -> io::Result<()> 
         show(&root, layer, isolation, &reader)?;
     }
     devices(&root).map_err(|error| named("/dev", &error))?;
+    for given in &isolation.devices {
+        device(&root, given).map_err(|error| named(&given.source.display().to_string(), &error))?;
+    }
     system(&root)?;
     for mount in &isolation.mounts {
         share(&root, mount)?;
@@ -210,6 +215,16 @@ fn devices(root: &Root) -> io::Result<()> {
     mount("shm", shm.path(), "tmpfs", flags | MountFlags::NODEV, c"mode=1777,size=65536k")?;
     let queues = root.directory(Path::new("/dev/mqueue"))?;
     Ok(mount("mqueue", queues.path(), "mqueue", flags | MountFlags::NODEV, None)?)
+}
+
+/// One that the task was given: as the others it is a mount, of the host's own file.
+fn device(root: &Root, given: &DeviceSpec) -> io::Result<()> {
+    let target = Path::new("/").join(&given.target);
+    let place = match given.source.metadata()?.is_dir() {
+        true => root.directory(&target)?,
+        false => root.file(&target)?,
+    };
+    Ok(mount_bind(&given.source, place.path())?)
 }
 
 fn system(root: &Root) -> io::Result<()> {

@@ -56,8 +56,8 @@ impl HealthCheck {
     }
 
     /// The checks that decide in this version of the allocation.
-    pub fn expected_checks(&self, alloc: &Allocation, roles: &Roles) -> ExpectedChecks {
-        if self.by_checks { ExpectedChecks::of(alloc, roles) } else { ExpectedChecks::default() }
+    pub fn expected_checks(&self, alloc: &Allocation, roles: &Roles, of_consul: bool) -> ExpectedChecks {
+        if self.by_checks { ExpectedChecks::of(alloc, roles, of_consul) } else { ExpectedChecks::default() }
     }
 
     pub fn judge(&self, roles: &Roles, states: &States, services: &ServiceHealth, now: Time) -> Verdict {

@@ -185,10 +185,13 @@ impl AllocRunner {
             Step::Update | Step::Postrestart => {}
             Step::Prerestart(restart) => self.restart_prepared(restart),
             Step::Prekill => self.stopping.iter_mut().for_each(|stopping| stopping.prekill_done = true),
-            Step::Postrun => self.status.send_modify(|status| {
-                status.done = true;
-                status.done_at = clock::now().0;
-            }),
+            Step::Postrun => {
+                self.status.send_modify(|status| {
+                    status.done = true;
+                    status.done_at = clock::now().0;
+                });
+                self.alloc.context.alloc_ended.notify_one();
+            }
         }
     }
 

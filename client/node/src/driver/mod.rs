@@ -11,7 +11,7 @@ pub mod process;
 pub mod registry;
 pub mod schema;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ use crate::layout::TaskDir;
 
 /// Starts and finds tasks. One object per driver of a node.
 pub trait Driver: Debug + Send + Sync {
-    /// The name that jobs use.
-    fn name(&self) -> &'static str;
+    /// The name that jobs use. It never changes.
+    fn name(&self) -> &str;
 
     /// The key under which its handles are stored. It must never change: handles on disk carry it.
-    fn handle_key(&self) -> &'static str {
+    fn handle_key(&self) -> &str {
         self.name()
     }
 
@@ -67,8 +67,13 @@ pub trait Driver: Debug + Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The keys of the `config` block of its tasks.
-    fn task_schema(&self) -> Schema;
+    /// True if its tasks can have a user that only their number makes one, [`TaskConfig::dynamic_user`].
+    fn has_dynamic_users(&self) -> bool {
+        false
+    }
+
+    /// The keys of the `config` block of its tasks. `None` for a driver that checks [`TaskConfig::block`] itself.
+    fn task_schema(&self) -> Option<Schema>;
 
     /// Health and attributes: the first item at once, then one whenever something may have changed.
     fn fingerprint(&self) -> BoxStream<'static, Fingerprint>;
@@ -92,8 +97,7 @@ pub trait Driver: Debug + Send + Sync {
     fn destroy<'a>(&'a self, state: &'a Value, force: bool) -> BoxFuture<'a, Result<(), DriverError>>;
 
     /// Ends tasks that no stored handle names: an agent died after it had started them and before it stored them.
-    /// `known` are the handles of all drivers.
-    fn end_unknown<'a>(&'a self, _known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {
+    fn end_unknown<'a>(&'a self, _known: &'a Known) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -101,6 +105,15 @@ pub trait Driver: Debug + Send + Sync {
     fn events(&self) -> BoxStream<'static, DriverEvent> {
         stream::pending().boxed()
     }
+}
+
+/// What earlier agents have stored that this one goes on with.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Of the tasks of all drivers.
+    pub handles: Vec<TaskHandle>,
+    /// The ids of the allocations.
+    pub allocs: BTreeSet<String>,
 }
 
 /// One task that a driver has started or found again.
@@ -138,6 +151,8 @@ pub struct Capabilities {
     /// Commands can be run inside its tasks.
     pub exec: bool,
     pub fs_isolation: FsIsolation,
+    /// Its tasks can be given volumes: they have a view of the file system of their own.
+    pub mounts: bool,
 }
 
 /// What tasks of a driver can do in the network of a group.
@@ -208,9 +223,13 @@ pub struct TaskConfig {
     pub instance: String,
     /// The job's `config` block, interpolated and checked against [`Driver::task_schema`].
     pub config: Values,
+    /// The same as the job has it, for drivers without a schema; empty for the others.
+    pub block: BTreeMap<String, Value>,
     pub env: BTreeMap<String, String>,
     /// Empty for the driver's own choice.
     pub user: String,
+    /// A user of the task's own, if it asked for one; then `user` is empty.
+    pub dynamic_user: Option<DynamicUser>,
     pub dir: TaskDir,
     /// The directory that all tasks of the allocation share.
     pub shared_dir: PathBuf,
@@ -223,6 +242,10 @@ pub struct TaskConfig {
     pub ports: Vec<PortMapping>,
     /// Volumes of the host; only drivers whose tasks have files of their own get some.
     pub mounts: Vec<TaskMount>,
+    /// Device files of the host that the task may use.
+    pub devices: Vec<TaskDevice>,
+    /// What of `env` tells the task which devices it has.
+    pub device_env: BTreeMap<String, String>,
     /// The network namespace that the task has to be in; `None` for that of the host.
     pub network_namespace: Option<PathBuf>,
     /// What the task gets as `/etc/hosts` and `/etc/resolv.conf`; only for tasks in a namespace, or whose group has a
@@ -230,6 +253,14 @@ pub struct TaskConfig {
     pub hosts_file: Option<PathBuf>,
     pub resolv_conf: Option<PathBuf>,
     pub names: TaskNames,
+}
+
+/// A user that no file of the host names. Its group has the same number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DynamicUser {
+    pub uid: u32,
+    /// As the task sees it.
+    pub home: PathBuf,
 }
 
 /// A directory of the host that a task sees.
@@ -242,6 +273,15 @@ pub struct TaskMount {
     pub propagation: &'static str,
     /// Empty for none.
     pub selinux_label: String,
+}
+
+/// A device file of the host that a task may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskDevice {
+    pub host_path: PathBuf,
+    pub task_path: String,
+    /// Some of `r`, `w` and `m`.
+    pub permissions: String,
 }
 
 /// What a task belongs to, for labels and messages.

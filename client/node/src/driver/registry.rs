@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::process::Executors;
 use super::{
     Capabilities, Driver, DriverError, DriverEvent, DriverNetwork, ExecError, Fingerprint, GroupNetworks,
-    Health, RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
+    Health, Known, RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
 };
 use crate::settings::{DeniedUsers, NameFilter};
 
@@ -57,7 +57,7 @@ pub struct StartedTask {
 /// The drivers of this node.
 #[derive(Clone, Debug, Default)]
 pub struct Drivers {
-    by_name: BTreeMap<&'static str, Arc<dyn Driver>>,
+    by_name: BTreeMap<Arc<str>, Arc<dyn Driver>>,
     denied_users: DeniedUsers,
 }
 
@@ -89,7 +89,7 @@ impl Drivers {
 
     /// Adds a driver; one of the same name is replaced.
     pub fn add(&mut self, driver: Arc<dyn Driver>) {
-        self.by_name.insert(driver.name(), driver);
+        self.by_name.insert(driver.name().into(), driver);
     }
 
     /// # Errors
@@ -115,8 +115,12 @@ impl Drivers {
         block: BTreeMap<String, Value>,
     ) -> Result<StartedTask, StartError> {
         let driver = self.get(driver)?;
-        config.config =
-            Values::read(driver.name(), driver.task_schema(), block).map_err(StartError::Invalid)?;
+        match driver.task_schema() {
+            Some(schema) => {
+                config.config = Values::read(driver.name(), schema, block).map_err(StartError::Invalid)?;
+            }
+            None => config.block = block,
+        }
         self.check_user(driver.name(), &config.user)?;
         let started = driver.start(config).await?;
         let handle = TaskHandle { key: driver.handle_key().to_string(), state: started.state };
@@ -210,7 +214,7 @@ impl Drivers {
     }
 
     /// Ends tasks that none of the stored handles names.
-    pub async fn end_unknown(&self, known: &[TaskHandle]) {
+    pub async fn end_unknown(&self, known: &Known) {
         for driver in self.by_name.values() {
             driver.end_unknown(known).await;
         }
@@ -219,24 +223,25 @@ impl Drivers {
     /// The current fingerprint of each driver, put into `node`.
     pub async fn fingerprint(&self, node: &mut Node, now: Time) {
         for (name, fingerprint) in self.fingerprinted().await {
-            apply(node, name, fingerprint, now);
+            apply(node, &name, fingerprint, now);
         }
     }
 
     /// The current fingerprint of each driver.
-    pub async fn fingerprinted(&self) -> Vec<(&'static str, Fingerprint)> {
+    pub async fn fingerprinted(&self) -> Vec<(Arc<str>, Fingerprint)> {
         let mut found = Vec::new();
         for (name, driver) in &self.by_name {
-            found.extend(driver.fingerprint().next().await.map(|fingerprint| (*name, fingerprint)));
+            found
+                .extend(driver.fingerprint().next().await.map(|fingerprint| (Arc::clone(name), fingerprint)));
         }
         found
     }
 
     /// The fingerprints of all drivers as they come, with the names of their drivers.
-    pub fn fingerprints(&self) -> BoxStream<'static, (&'static str, Fingerprint)> {
+    pub fn fingerprints(&self) -> BoxStream<'static, (Arc<str>, Fingerprint)> {
         let streams = self.by_name.iter().map(|(name, driver)| {
-            let name = *name;
-            driver.fingerprint().map(move |fingerprint| (name, fingerprint)).boxed()
+            let name = Arc::clone(name);
+            driver.fingerprint().map(move |fingerprint| (Arc::clone(&name), fingerprint)).boxed()
         });
         stream::select_all(streams).boxed()
     }
@@ -309,7 +314,10 @@ mod tests {
     #[tokio::test]
     async fn the_configuration_says_which_drivers_there_are() {
         let plain = infos(&configured(json!({})).unwrap()).await;
-        assert_eq!(plain.keys().collect::<Vec<_>>(), ["docker", "exec", "java", "raw_exec"]);
+        assert_eq!(
+            plain.keys().collect::<Vec<_>>(),
+            ["docker", "exec", "java", "podman", "qemu", "raw_exec"]
+        );
         assert_eq!(
             (plain["raw_exec"].detected, plain["raw_exec"].health_description.as_str()),
             (false, "disabled")
@@ -335,8 +343,8 @@ mod tests {
 
     #[test]
     fn mistakes_in_plugin_blocks_are_named() {
-        let error = configured(json!({"podman": {}})).unwrap_err();
-        assert_eq!(error, "plugin \"podman\": unknown driver");
+        let error = configured(json!({"lxc": {}})).unwrap_err();
+        assert_eq!(error, "plugin \"lxc\": unknown driver");
         let error = configured(json!({"raw_exec": {"enabeld": true}})).unwrap_err();
         assert_eq!(error, "plugin \"raw_exec\": driver raw_exec has no config key \"enabeld\"");
     }

@@ -36,6 +36,8 @@ pub enum ValueType {
     /// Numbers and booleans are accepted as their text.
     Text,
     TextList,
+    /// The same, or a single text, which is a list of one.
+    TextOrList,
     /// Texts by names, written as a block, as a map, or as a list of these, of which later ones override.
     TextMap,
     /// A whole number, or a text that is one.
@@ -170,6 +172,10 @@ impl Field {
         let (expected, read) = match self.value {
             ValueType::Text => ("a string", scalar(given).map(Checked::Text)),
             ValueType::TextList => ("a list of strings", text_list(given).map(Checked::TextList)),
+            ValueType::TextOrList => {
+                let texts = scalar(given).map(|text| vec![text]).or_else(|| text_list(given));
+                ("a string or a list of strings", texts.map(Checked::TextList))
+            }
             ValueType::TextMap => ("a block of strings", text_map(given).map(Checked::TextMap)),
             ValueType::Number => ("a whole number", number(given).map(Checked::Number)),
             ValueType::Boolean => ("true or false", boolean(given).map(Checked::Boolean)),

@@ -9,18 +9,19 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use executor::spec::{ExecutorSpec, IsolationSpec, LayerSpec, MountSpec};
+use executor::spec::{DeviceSpec, ExecutorSpec, IsolationSpec, LayerSpec, MountSpec};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 
 use crate::driver::capabilities::{self, Allowed};
-use crate::driver::process::{self, TaskUser, find_user};
+use crate::driver::process::{self, TaskUser, dynamic_user, find_user};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
-    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, Health, RunningTask,
-    Schema, StartError, Started, TaskConfig, TaskHandle, TaskMount, ValueType, Values,
+    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, Health, Known,
+    RunningTask, Schema, StartError, Started, TaskConfig, TaskDevice, TaskMount, ValueType, Values,
 };
+use crate::task::hooks::workload_users;
 
 pub const BUILTIN: BuiltinDriver = BuiltinDriver {
     name: NAME,
@@ -64,10 +65,16 @@ pub(super) const ISOLATED: &[Field] = &[
     // Ours: both are on unless the user is root.
     Field::optional("no_new_privileges", ValueType::Boolean),
     Field::optional("seccomp", ValueType::Boolean),
+    // Ours: a user that no other task of the node has.
+    Field::optional("dynamic_user", ValueType::Boolean),
+    // Ours: the same, and root for the task, in a user namespace.
+    Field::optional("user_namespace", ValueType::Boolean),
 ];
 
 /// The user of a task that names none.
 const USER: &str = "nobody";
+
+const USER_NAMESPACE: &str = "user_namespace";
 
 /// What of the host a task sees unless the operator says otherwise, each at its own path.
 const CHROOT: [&str; 9] =
@@ -87,20 +94,24 @@ fn make(config: &Values, host: &DriverHost) -> Option<Arc<dyn Driver>> {
 }
 
 impl Driver for ExecDriver {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Chroot }
+        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Chroot, mounts: true }
     }
 
     fn group_networks(&self) -> GroupNetworks {
         GroupNetworks::Joins
     }
 
-    fn task_schema(&self) -> Schema {
-        TASK
+    fn has_dynamic_users(&self) -> bool {
+        true
+    }
+
+    fn task_schema(&self) -> Option<Schema> {
+        Some(TASK)
     }
 
     fn fingerprint(&self) -> BoxStream<'static, Fingerprint> {
@@ -125,8 +136,8 @@ impl Driver for ExecDriver {
         Box::pin(process::destroy(state, force))
     }
 
-    fn end_unknown<'a>(&'a self, known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.host.executors.end_unknown(known))
+    fn end_unknown<'a>(&'a self, known: &'a Known) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.host.executors.end_unknown(&known.handles))
     }
 }
 
@@ -183,15 +194,12 @@ impl Isolated {
             return Err(StartError::Invalid("work_dir must be an absolute path".into()));
         }
         let mut env = config.env.clone();
-        let name = if config.user.is_empty() { USER } else { &config.user };
-        let [uids, gids] =
-            ["denied_host_uids", "denied_host_gids"].map(|key| self.config.text(key).unwrap_or_default());
-        let missing = || StartError::fatal(format!("failed to find user \"{name}\""));
-        let user = find_user(name, uids, gids, &mut env)?.ok_or_else(missing)?;
+        let user = self.user(config, &mut env)?;
         Ok(ExecutorSpec {
             command: PathBuf::from(command),
             args,
             user: Some(user.ids),
+            groups: Vec::new(),
             oom_score_adj: None,
             open_files: self.host.executors.open_files,
             cgroup: self.host.executors.cgroup(config),
@@ -202,6 +210,23 @@ impl Isolated {
             isolation: Some(self.isolation(config, &user)?),
             env,
         })
+    }
+
+    fn user(&self, config: &TaskConfig, env: &mut BTreeMap<String, String>) -> Result<TaskUser, StartError> {
+        let [uids, gids] =
+            ["denied_host_uids", "denied_host_gids"].map(|key| self.config.text(key).unwrap_or_default());
+        let asked = workload_users::KEYS.iter().any(|key| config.config.boolean(key));
+        workload_users::check(asked, config.dynamic_user.as_ref().map(|user| user.uid))?;
+        if let Some(user) = &config.dynamic_user {
+            let user = dynamic_user(user, uids, gids, env)?;
+            if config.config.boolean(USER_NAMESPACE) {
+                env.extend(["USER", "LOGNAME"].map(|name| (name.to_string(), "root".to_string())));
+            }
+            return Ok(user);
+        }
+        let name = if config.user.is_empty() { USER } else { &config.user };
+        let missing = || StartError::fatal(format!("failed to find user \"{name}\""));
+        find_user(name, uids, gids, env)?.ok_or_else(missing)
     }
 
     fn isolation(&self, config: &TaskConfig, user: &TaskUser) -> Result<IsolationSpec, StartError> {
@@ -227,7 +252,9 @@ impl Isolated {
             hidden: self.hidden(config),
             private: vec![PathBuf::from(PRIVATE)],
             mounts: mounts(config).map_err(invalid)?,
+            devices: config.devices.iter().map(device).collect(),
             groups: user.groups.clone(),
+            user_namespace: keys.boolean(USER_NAMESPACE),
             capabilities,
             without,
             no_new_privileges,
@@ -313,6 +340,10 @@ fn mounts(config: &TaskConfig) -> Result<Vec<MountSpec>, String> {
         mounts.push(volume(mount)?);
     }
     Ok(mounts)
+}
+
+fn device(device: &TaskDevice) -> DeviceSpec {
+    DeviceSpec { source: device.host_path.clone(), target: PathBuf::from(&device.task_path) }
 }
 
 fn volume(mount: &TaskMount) -> Result<MountSpec, String> {
@@ -451,7 +482,7 @@ mod tests {
             let selinux_label = label.to_string();
             config.mounts =
                 vec![TaskMount { host_path, task_path, read_only: true, propagation, selinux_label }];
-            mounts(&config).map(|mounts| mounts[2].clone())
+            mounts(&config).map(|mounts| mounts.last().unwrap().clone())
         };
         let mounted = with("rslave", "").unwrap();
         assert_eq!((mounted.target.to_str(), mounted.read_only), (Some("/data"), true));

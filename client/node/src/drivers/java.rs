@@ -12,8 +12,8 @@ use super::exec::{ISOLATED, Isolated, OPERATOR, unusable};
 use crate::driver::process;
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
-    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, RunningTask, Schema,
-    StartError, Started, TaskConfig, TaskHandle, ValueType, Values,
+    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, Known, RunningTask,
+    Schema, StartError, Started, TaskConfig, ValueType, Values,
 };
 
 pub const BUILTIN: BuiltinDriver = BuiltinDriver {
@@ -45,20 +45,24 @@ fn make(config: &Values, host: &DriverHost) -> Option<Arc<dyn Driver>> {
 }
 
 impl Driver for Java {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: false, exec: false, fs_isolation: FsIsolation::Chroot }
+        Capabilities { signals: false, exec: false, fs_isolation: FsIsolation::Chroot, mounts: true }
     }
 
     fn group_networks(&self) -> GroupNetworks {
         GroupNetworks::Joins
     }
 
-    fn task_schema(&self) -> Schema {
-        TASK
+    fn has_dynamic_users(&self) -> bool {
+        true
+    }
+
+    fn task_schema(&self) -> Option<Schema> {
+        Some(TASK)
     }
 
     fn fingerprint(&self) -> BoxStream<'static, Fingerprint> {
@@ -86,8 +90,8 @@ impl Driver for Java {
         Box::pin(process::destroy(state, force))
     }
 
-    fn end_unknown<'a>(&'a self, known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.host.executors.end_unknown(known))
+    fn end_unknown<'a>(&'a self, known: &'a Known) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.host.executors.end_unknown(&known.handles))
     }
 }
 

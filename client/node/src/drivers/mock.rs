@@ -117,24 +117,24 @@ struct MockTask {
 }
 
 impl Driver for Mock {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
-    fn handle_key(&self) -> &'static str {
+    fn handle_key(&self) -> &str {
         "mock"
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None }
+        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None, mounts: false }
     }
 
     fn group_networks(&self) -> GroupNetworks {
         GroupNetworks::Joins
     }
 
-    fn task_schema(&self) -> Schema {
-        TASK
+    fn task_schema(&self) -> Option<Schema> {
+        Some(TASK)
     }
 
     fn fingerprint(&self) -> BoxStream<'static, Fingerprint> {

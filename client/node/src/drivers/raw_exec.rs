@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::driver::process::{self, Executors, find_command, find_user};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
-    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, RunningTask, Schema,
-    StartError, Started, TaskConfig, TaskHandle, ValueType, Values,
+    Capabilities, Driver, DriverError, Field, Fingerprint, FsIsolation, GroupNetworks, Known, RunningTask,
+    Schema, StartError, Started, TaskConfig, ValueType, Values,
 };
 
 pub const BUILTIN: BuiltinDriver = BuiltinDriver {
@@ -62,20 +62,20 @@ fn make(config: &Values, host: &DriverHost) -> Option<Arc<dyn Driver>> {
 }
 
 impl Driver for RawExec {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None }
+        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None, mounts: false }
     }
 
     fn group_networks(&self) -> GroupNetworks {
         GroupNetworks::Joins
     }
 
-    fn task_schema(&self) -> Schema {
-        TASK
+    fn task_schema(&self) -> Option<Schema> {
+        Some(TASK)
     }
 
     fn fingerprint(&self) -> BoxStream<'static, Fingerprint> {
@@ -105,8 +105,8 @@ impl Driver for RawExec {
         Box::pin(process::destroy(state, force))
     }
 
-    fn end_unknown<'a>(&'a self, known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {
-        Box::pin(self.executors.end_unknown(known))
+    fn end_unknown<'a>(&'a self, known: &'a Known) -> BoxFuture<'a, ()> {
+        Box::pin(self.executors.end_unknown(&known.handles))
     }
 }
 
@@ -127,13 +127,13 @@ impl RawExec {
         env.retain(|name, _| !denied.iter().any(|pattern| base::matches_glob(pattern, name)));
         let [uids, gids] =
             ["denied_host_uids", "denied_host_gids"].map(|key| self.config.text(key).unwrap_or_default());
-        // Only the first group: the standard library drops the others when it changes the user.
-        let user = find_user(&config.user, uids, gids, &mut env)?.map(|user| user.ids);
+        let user = find_user(&config.user, uids, gids, &mut env)?;
         let command = keys.text("command").expect("the schema requires a command");
         Ok(ExecutorSpec {
             command: find_command(command, &config.dir.root, env.get("PATH").map(String::as_str))?,
             args: keys.texts("args").to_vec(),
-            user,
+            user: user.as_ref().map(|user| user.ids),
+            groups: user.map(|user| user.groups).unwrap_or_default(),
             oom_score_adj: oom_score_adj.map(|score| score as i32),
             open_files: self.executors.open_files,
             cgroup: self.cgroup(&config),

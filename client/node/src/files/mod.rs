@@ -5,6 +5,7 @@
 mod follow;
 pub mod logs;
 mod root;
+pub mod snapshot;
 pub mod stream;
 
 pub use root::Root;
@@ -18,6 +19,8 @@ pub enum FsError {
     Secret(String),
     #[error("file \"{0}\" not found")]
     NotFound(String),
+    #[error("Permission denied")]
+    Denied,
     #[error("{0}")]
     Missing(String),
     #[error("{0}")]
@@ -30,7 +33,7 @@ impl FsError {
     pub fn status(&self) -> u16 {
         match self {
             FsError::Escapes | FsError::Invalid(_) => 400,
-            FsError::Secret(_) => 403,
+            FsError::Secret(_) | FsError::Denied => 403,
             FsError::NotFound(_) | FsError::Missing(_) => 404,
             FsError::Io { .. } => 500,
         }

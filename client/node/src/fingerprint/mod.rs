@@ -28,7 +28,7 @@ pub type Attributes = BTreeMap<String, String>;
 
 /// The parts of the host that are looked at, each with the attributes that it sets; a name that ends in a dot stands for
 /// all below it.
-const FINGERPRINTERS: [(&str, &[&str]); 12] = [
+const FINGERPRINTERS: [(&str, &[&str]); 13] = [
     ("arch", &["cpu.arch"]),
     ("bridge", &["nomad.bridge.hairpin_mode"]),
     ("cgroup", &["os.cgroups.version"]),
@@ -49,6 +49,7 @@ const FINGERPRINTERS: [(&str, &[&str]); 12] = [
         ],
     ),
     ("host", &["os.name", "os.version", "kernel.", "unique.hostname", "unique.host_id"]),
+    ("host_volume_plugins", &["plugins.host_volume."]),
     ("memory", &["memory.totalbytes"]),
     ("network", &["unique.network.ip-address"]),
     ("nomad", &["nomad.", "sojourn.version", "unique.advertise.address"]),
@@ -120,6 +121,7 @@ pub fn node(
         node_resources: Some(resources),
         reserved_resources: Some(reserved(settings)),
         host_volumes: Map(host_volumes(settings)?),
+        gc_volumes_on_node_gc: settings.gc_volumes_on_node_gc,
         host_networks: Map(host_networks(settings)),
         cgroup_parent: cgroup::name(cgroup_parent),
         node_max_allocs: i64::from(settings.node_max_allocs),

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::io::retry_on_intr;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size_force, set_socket_timeout};
 use rustix::net::{
@@ -219,13 +220,14 @@ impl Socket {
             message.encode(self.sequence, &mut bytes);
             self.sequence += 1;
         }
-        send(&self.fd, &bytes, SendFlags::empty())?;
+        retry_on_intr(|| send(&self.fd, &bytes, SendFlags::empty()))?;
         Ok((first, self.sequence - 1))
     }
 
     fn receive(&self) -> io::Result<Vec<Received>> {
         let mut buffer = vec![0; RECEIVE_BYTES];
-        let (_, length) = recv(&self.fd, &mut buffer[..], RecvFlags::empty())?;
+        // A socket with a time limit does not go on by itself after a signal, such as that of a child that has ended.
+        let (_, length) = retry_on_intr(|| recv(&self.fd, &mut buffer[..], RecvFlags::empty()))?;
         let mut rest = &buffer[..length.min(RECEIVE_BYTES)];
         let mut messages = Vec::new();
         while let Some((head, _)) = rest.split_first_chunk::<HEADER_BYTES>() {

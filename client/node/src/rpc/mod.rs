@@ -3,6 +3,7 @@
 mod exec;
 mod serve;
 mod servers;
+mod storage;
 
 pub use serve::Endpoints;
 pub use servers::WireServers;

@@ -278,11 +278,11 @@ fn some(text: String) -> Option<String> {
     Some(text).filter(|text| !is_zero(text))
 }
 
-fn decode<T: DeserializeOwned>(body: &Bytes) -> Result<T, RemoteError> {
+pub(super) fn decode<T: DeserializeOwned>(body: &Bytes) -> Result<T, RemoteError> {
     msgpack::from_slice(body).map_err(|error| format!("malformed request: {error}").into())
 }
 
-fn encode<T: Serialize>(answer: Result<T, RemoteError>) -> Result<Vec<u8>, RemoteError> {
+pub(super) fn encode<T: Serialize>(answer: Result<T, RemoteError>) -> Result<Vec<u8>, RemoteError> {
     msgpack::to_vec(&answer?).map_err(RemoteError::other)
 }
 
@@ -321,6 +321,13 @@ impl Handler for Endpoints {
                 encode(Ok(ClientStatsResponse { host_stats, meta: QueryMeta::default() }))
             }
             method::AGENT_HOST => encode(self.host().await),
+            method::HOST_VOLUME_CREATE | method::HOST_VOLUME_REGISTER => {
+                encode(self.local.context.create_volume(decode(&body)?).await.map_err(RemoteError::other))
+            }
+            method::HOST_VOLUME_DELETE => {
+                encode(self.local.context.delete_volume(decode(&body)?).await.map_err(RemoteError::other))
+            }
+            method if method.starts_with("CSI.") => self.storage(method, &body).await,
             method::FILE_SYSTEM_LIST => encode(self.list(&decode(&body)?)),
             method::FILE_SYSTEM_STAT => encode(self.stat(&decode(&body)?)),
             other => Err(format!("rpc: can't find method {other}").into()),

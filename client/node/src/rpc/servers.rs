@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::Rng;
-use model::document::{Allocation, Node};
+use model::document::{Allocation, DrainStrategy, Map, Node};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,10 +17,12 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, sleep};
 use wire::messages::{
     AllocIdentitiesRequest, AllocIdentitiesResponse, AllocSpecificRequest, AllocUpdateRequest,
-    AllocsGetRequest, AllocsGetResponse, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest,
-    NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc, QueryOptions,
-    ServiceDeleteRequest, ServiceRegistration, ServiceUpsertRequest, SingleAllocResponse,
-    WorkloadIdentityRequest, WriteRequest, method,
+    AllocsGetRequest, AllocsGetResponse, AuthenticatedIdentity, CsiVolumeClaimRequest,
+    CsiVolumeClaimResponse, CsiVolumeUnpublishRequest, CsiVolumeUnpublishResponse, GenericResponse,
+    NodeChangeResponse, NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest,
+    NodeUpdateDrainRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc, QueryOptions,
+    ServiceDeleteRequest, ServiceRegistration, ServiceUpsertRequest, SingleAllocResponse, SingleNodeResponse,
+    WhoAmIResponse, WorkloadIdentityRequest, WriteRequest, method,
 };
 use wire::{Connection, Frames, Limits, RemoteError, RemoteErrorKind, RpcError, RpcSecurity};
 
@@ -28,6 +30,7 @@ use super::Endpoints;
 use crate::LocalNode;
 use crate::clock::{self, jitter};
 use crate::context::Context;
+use crate::drain::{self, ShutdownDrain};
 use crate::identity::Registration;
 use crate::server::{Assigned, Lease, ServerClient, ServerError, TemplateRead};
 
@@ -36,6 +39,9 @@ const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long a server may take to answer a call that does not block.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// The same for a call during which servers ask a plugin: those of plugins may take two minutes.
+const ATTACHED_WITHIN: Duration = Duration::from_secs(150);
 
 /// How long one call is retried during an election.
 const HOLD: Duration = Duration::from_secs(5);
@@ -117,6 +123,26 @@ impl WireServers {
                 self.fail(&connection).await;
                 Err(ServerError::Unreachable(error.to_string()))
             }
+        }
+    }
+
+    /// Whose token that is, by the name that logs may have: a workload, a token of access control, or a node. `None` for a
+    /// token that is worth nothing.
+    ///
+    /// # Errors
+    /// No server was reached.
+    pub async fn holder_of(&self, token: &str) -> Result<Option<String>, ServerError> {
+        let query = QueryOptions {
+            region: self.region.clone(),
+            allow_stale: true,
+            auth_token: token.to_string(),
+            ..QueryOptions::default()
+        };
+        let answer: Result<WhoAmIResponse, _> = self.call(method::ACL_WHO_AM_I, &query, ANSWER_WITHIN).await;
+        match answer {
+            Ok(answer) => Ok(holder(answer.identity)),
+            Err(ServerError::Denied(_) | ServerError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -365,7 +391,11 @@ impl ServerClient for WireServers {
         let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
         let answer = self.call(method::NODE_GET_CLIENT_ALLOCS, &request, within).await;
         let answer: NodeClientAllocsResponse = self.unless_refused(&request.query.auth_token, answer)?;
-        Ok(Assigned { allocs: answer.allocs.0, index: answer.meta.index })
+        Ok(Assigned {
+            allocs: answer.allocs.0,
+            migrate_tokens: answer.migrate_tokens.0,
+            index: answer.meta.index,
+        })
     }
 
     async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<PlacedAlloc>, u64), ServerError> {
@@ -396,6 +426,40 @@ impl ServerClient for WireServers {
         Ok((answer.alloc.map(|placed| placed.alloc), answer.meta.index))
     }
 
+    async fn node(&self, id: &str) -> Result<Option<Node>, ServerError> {
+        let request = NodeSpecificRequest {
+            node_id: id.to_string(),
+            query: self.query(0, true),
+            ..NodeSpecificRequest::default()
+        };
+        let answer: SingleNodeResponse = self.call(method::NODE_GET_NODE, &request, ANSWER_WITHIN).await?;
+        Ok(answer.node)
+    }
+
+    async fn drain(&self, node_id: &str, wish: ShutdownDrain) -> Result<(), ServerError> {
+        let force_deadline = clock::now().plus(wish.deadline.into());
+        let strategy = DrainStrategy {
+            // A negative deadline is one that is over.
+            deadline: match wish.force {
+                true => model::document::Duration::from_secs(-1),
+                false => base::Duration::from(wish.deadline).into(),
+            },
+            ignore_system_jobs: wish.ignore_system_jobs,
+            force_deadline: force_deadline.into(),
+            ..DrainStrategy::default()
+        };
+        let request = NodeUpdateDrainRequest {
+            node_id: node_id.to_string(),
+            drain_strategy: Some(strategy),
+            meta: Map([("message".to_string(), drain::MESSAGE.to_string())].into()),
+            updated_at: clock::now().secs(),
+            write: self.write(),
+            ..NodeUpdateDrainRequest::default()
+        };
+        let _: NodeChangeResponse = self.call(method::NODE_UPDATE_DRAIN, &request, ANSWER_WITHIN).await?;
+        Ok(())
+    }
+
     async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {
         let request =
             AllocUpdateRequest { alloc: updates.into(), evals: Default::default(), write: self.write() };
@@ -416,7 +480,34 @@ impl ServerClient for WireServers {
         Ok(())
     }
 
+    async fn claim_volume(
+        &self,
+        mut request: CsiVolumeClaimRequest,
+    ) -> Result<CsiVolumeClaimResponse, ServerError> {
+        request.write = WriteRequest { namespace: request.write.namespace, ..self.write() };
+        // A controller attaches a disk meanwhile.
+        self.call(method::CSI_VOLUME_CLAIM, &request, ATTACHED_WITHIN).await
+    }
+
+    async fn unpublish_volume(&self, mut request: CsiVolumeUnpublishRequest) -> Result<(), ServerError> {
+        request.write = WriteRequest { namespace: request.write.namespace, ..self.write() };
+        let _: CsiVolumeUnpublishResponse =
+            self.call(method::CSI_VOLUME_UNPUBLISH, &request, ATTACHED_WITHIN).await?;
+        Ok(())
+    }
+
     async fn read(&self, read: &TemplateRead) -> Result<(Option<Value>, u64), ServerError> {
         templates::read(self, read).await
     }
+}
+
+/// Servers name somebody for every token; for one that they do not know that is nobody in particular.
+fn holder(identity: AuthenticatedIdentity) -> Option<String> {
+    if let Some(claims) = identity.claims {
+        return Some(claims.allocation_id);
+    }
+    if let Some(token) = identity.acl_token {
+        return Some(token.accessor_id).filter(|accessor| accessor != "anonymous");
+    }
+    Some(identity.client_id).filter(|node| !node.is_empty())
 }

@@ -25,12 +25,31 @@ pub(super) struct Check {
     pub initial: &'static str,
     pub probe: Probe,
     pub restart: Option<Restart>,
+    /// Of a service of provider consul.
+    pub of_consul: bool,
+    /// One that warns counts as one that passes.
+    pub ignores_warnings: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Probe {
-    Tcp { address: String },
+    Tcp {
+        address: String,
+    },
     Http(Box<HttpProbe>),
+    /// `HOST:PORT/SERVICE`; Consul runs it.
+    Grpc {
+        target: String,
+    },
+    /// Run inside of a task, for Consul.
+    Script(Script),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Script {
+    pub task: String,
+    pub command: String,
+    pub args: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +74,11 @@ pub(super) const PENDING: &str = "pending";
 
 /// # Errors
 /// What of a check this node cannot do, whatever its addresses are.
-pub(super) fn refused(check: &ServiceCheck) -> Result<(), String> {
+pub(super) fn refused(check: &ServiceCheck, of_consul: bool) -> Result<(), String> {
     let no = |why: String| Err(format!("check {:?}: {why}", check.name));
+    if of_consul {
+        return refused_of_consul(check).or_else(no);
+    }
     if !matches!(check.kind.as_str(), "tcp" | "http") {
         return no(format!("type {:?}: expected http or tcp with the provider nomad", check.kind));
     }
@@ -66,11 +88,7 @@ pub(super) fn refused(check: &ServiceCheck) -> Result<(), String> {
             "address_mode {mode:?}: the allocation has the network of the host; use \"host\""
         ));
     }
-    for (key, given) in [("interval", check.interval), ("timeout", check.timeout)] {
-        if given.0.0 <= 0 {
-            return no(format!("{key}: expected a time"));
-        }
-    }
+    times(check).or_else(no)?;
     for (key, given) in [
         ("success_before_passing", check.success_before_passing != 0),
         ("failures_before_critical", check.failures_before_critical != 0),
@@ -83,6 +101,28 @@ pub(super) fn refused(check: &ServiceCheck) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn times(check: &ServiceCheck) -> Result<(), String> {
+    for (key, given) in [("interval", check.interval), ("timeout", check.timeout)] {
+        if given.0.0 <= 0 {
+            return Err(format!("{key}: expected a time"));
+        }
+    }
+    Ok(())
+}
+
+fn refused_of_consul(check: &ServiceCheck) -> Result<(), String> {
+    if !matches!(check.kind.as_str(), "tcp" | "http" | "grpc" | "script") {
+        return Err(format!("type {:?}: expected http, tcp, grpc or script", check.kind));
+    }
+    if check.kind == "script" && check.command.is_empty() {
+        return Err("command: a script check needs one".to_string());
+    }
+    if check.expose {
+        return Err("expose: this node runs no proxies of Consul".to_string());
+    }
+    times(check)
 }
 
 impl Check {
@@ -103,8 +143,13 @@ impl Check {
             ("", false) => "auto",
             (given, _) => given,
         };
-        let (ip, port) = addresses.find(mode, &env.replace(&service.address), &label).map_err(no)?;
-        if port == 0 {
+        let of_consul = service.provider != "nomad";
+        let is_script = check.kind == "script";
+        let (ip, port) = match is_script {
+            true => (String::new(), 0),
+            false => addresses.find(mode, &env.replace(&service.address), &label).map_err(no)?,
+        };
+        if port == 0 && !is_script {
             return Err(no("port: neither it nor its service has one".to_string()));
         }
         let ip = if ip.is_empty() { "127.0.0.1" } else { ip.as_str() };
@@ -131,10 +176,25 @@ impl Check {
             },
             probe: match check.kind.as_str() {
                 "tcp" => Probe::Tcp { address: host },
+                "grpc" => Probe::Grpc { target: format!("{host}/{}", env.replace(&check.grpc_service)) },
+                "script" => Probe::Script(script(check, service, addresses.task, env)),
                 _ => Probe::Http(Box::new(http(check, &host, env))),
             },
             restart: restart.and_then(restart_of),
+            of_consul,
+            ignores_warnings: on_update == "ignore_warnings"
+                || restart.is_some_and(|restart| restart.ignore_warnings),
         })
+    }
+}
+
+/// In the task that the check names, or its service, or that the service belongs to.
+fn script(check: &ServiceCheck, service: &Service, task: &str, env: &Environment) -> Script {
+    let named = [check.task_name.as_str(), service.task_name.as_str(), task];
+    Script {
+        task: named.into_iter().find(|name| !name.is_empty()).unwrap_or_default().to_string(),
+        command: env.replace(&check.command),
+        args: check.args.iter().map(|text| env.replace(text)).collect(),
     }
 }
 

@@ -8,7 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::check::{Check, SUCCESS};
+use super::check::{Check, PENDING, SUCCESS};
+use super::consul::Consul;
 use super::unhealthy::Unhealthy;
 use crate::alloc::handle::AllocCommand;
 use crate::clock;
@@ -46,7 +47,12 @@ impl Checks {
     /// These checks run from now on; those that ran before go on. With `start_over` all begin anew.
     pub(super) fn plan(&mut self, owner: &Arc<Owner>, checks: Vec<Check>, start_over: bool) {
         let Owner { context, alloc_id, task, .. } = &**owner;
-        context.checks.plan(alloc_id, task, &checks, start_over, clock::now());
+        let (theirs, own): (Vec<Check>, Vec<Check>) =
+            checks.iter().cloned().partition(|check| check.of_consul);
+        context.checks.plan(alloc_id, task, &own, start_over, clock::now());
+        if let Some(consul) = &context.settings.consul {
+            consul.results.plan(alloc_id, task, &theirs, start_over, clock::now());
+        }
         // What was aborted before has ended by now.
         while self.loops.try_join_next().is_some() {}
         let mut before = std::mem::take(&mut self.running);
@@ -72,6 +78,9 @@ impl Checks {
         self.running.clear();
         self.loops.abort_all();
         owner.context.checks.remove(&owner.alloc_id, &owner.task);
+        if let Some(consul) = &owner.context.settings.consul {
+            consul.results.remove(&owner.alloc_id, &owner.task);
+        }
         owner.tasks.touch();
     }
 }
@@ -97,14 +106,24 @@ async fn run_while_up(owner: &Owner, check: &Check) {
     let now = clock::now();
     let mut unhealthy = check.restart.map(|restart| Unhealthy::new(restart, check.interval, now));
     let observe = |unhealthy: &mut Option<Unhealthy>, status: &str| {
+        // Consul may be away, or not know the check yet: that says nothing about the task.
+        if check.of_consul && status == PENDING {
+            return;
+        }
         unhealthy.iter_mut().for_each(|watch| watch.observe(status == SUCCESS, clock::now()));
     };
     observe(&mut unhealthy, check.initial);
     loop {
-        let next = Instant::now() + check.interval.to_std();
-        let outcome = owner.context.prober.run(check).await;
+        let began = Instant::now();
+        let (outcome, results, every) = match &owner.context.settings.consul {
+            Some(consul) if check.of_consul => {
+                (consul.outcome(owner, check).await, &consul.results, Consul::interval(check))
+            }
+            _ => (owner.context.prober.run(check).await, &owner.context.checks, check.interval.to_std()),
+        };
+        let next = began + every;
         observe(&mut unhealthy, outcome.status);
-        if owner.context.checks.put(&owner.alloc_id, &owner.task, check, outcome, clock::now()) {
+        if results.put(&owner.alloc_id, &owner.task, check, outcome, clock::now()) {
             owner.tasks.touch();
         }
         let due = unhealthy.as_ref().and_then(Unhealthy::due);

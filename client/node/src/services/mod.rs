@@ -8,7 +8,8 @@
 mod address;
 mod check;
 mod checks;
-mod probe;
+pub mod consul;
+pub(crate) mod probe;
 mod registry;
 mod results;
 pub(crate) mod sync;
@@ -17,6 +18,7 @@ mod wanted;
 
 pub use checks::{Checks, Owner, Restarter};
 pub use probe::Prober;
+pub(crate) use probe::told;
 pub use registry::{Registered, Registry, Workload};
 pub use results::{AllocChecks, ExpectedChecks, Results, ServiceHealth};
 pub use wanted::{Unsupported, Wanted, of_group, of_task, refused};

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::check::{Check, FAILURE, HttpProbe, Probe, SUCCESS};
 
 /// Longest output of a check, in bytes.
-const OUTPUT_MAX: usize = 3 << 10;
+pub(super) const OUTPUT_MAX: usize = 3 << 10;
 
 /// How a check went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ impl Prober {
             match &check.probe {
                 Probe::Tcp { address } => tcp(address).await,
                 Probe::Http(http) => self.http(http).await,
+                // No check of provider nomad is one.
+                Probe::Grpc { .. } | Probe::Script(_) => failure(0, "only Consul has this check"),
             }
         });
         done.await.unwrap_or_else(|_| failure(0, format!("no answer within {}", check.timeout)))
@@ -107,7 +109,7 @@ fn failure(code: i64, why: impl std::fmt::Display) -> Outcome {
 }
 
 /// An error with what it is caused by, which says more.
-fn told(error: &dyn Error) -> String {
+pub(crate) fn told(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -139,6 +141,8 @@ mod tests {
             initial: "pending",
             probe,
             restart: None,
+            of_consul: false,
+            ignores_warnings: false,
         }
     }
 

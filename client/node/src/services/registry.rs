@@ -92,10 +92,16 @@ impl Registry {
         wanted: Vec<Wanted>,
         start_over: bool,
     ) {
-        let (mut registrations, mut planned) = (Vec::new(), Vec::new());
-        for Wanted { registration, checks } in wanted {
-            registrations.push(registration);
+        let (mut registrations, mut planned, mut of_consul) = (Vec::new(), Vec::new(), Vec::new());
+        for Wanted { registration, consul, checks } in wanted {
+            match consul {
+                Some(service) => of_consul.push(service),
+                None => registrations.push(registration),
+            }
             planned.extend(checks);
+        }
+        if let Some(consul) = &owner.context.settings.consul {
+            consul.set(of.alloc_id, of.task, of_consul);
         }
         self.register(of, registrations);
         checks.plan(owner, planned, start_over);
@@ -104,6 +110,9 @@ impl Registry {
     /// A workload has no instances any more, and no checks.
     pub fn remove(&self, of: Workload<'_>, owner: &Owner, checks: &mut Checks) {
         self.register(of, Vec::new());
+        if let Some(consul) = &owner.context.settings.consul {
+            consul.set(of.alloc_id, of.task, Vec::new());
+        }
         checks.stop(owner);
     }
 

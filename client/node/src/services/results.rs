@@ -54,10 +54,19 @@ impl ServiceHealth {
     pub fn without_checks() -> ServiceHealth {
         ServiceHealth { passing_since: Some(Time::ZERO), services: Vec::new() }
     }
+
+    /// Both must be well.
+    pub fn and(self, other: ServiceHealth) -> ServiceHealth {
+        let passing_since = self.passing_since.zip(other.passing_since).map(|(one, other)| one.max(other));
+        let counts = |health: &ServiceHealth| passing_since.is_some() || health.passing_since.is_none();
+        let named = [self, other].into_iter().filter(|health| counts(health));
+        ServiceHealth { passing_since, services: named.flat_map(|health| health.services).collect() }
+    }
 }
 
 impl ExpectedChecks {
-    pub fn of(alloc: &Allocation, roles: &Roles) -> ExpectedChecks {
+    /// Of the services of one provider.
+    pub fn of(alloc: &Allocation, roles: &Roles, of_consul: bool) -> ExpectedChecks {
         let Some(group) = group_of(alloc) else { return ExpectedChecks::default() };
         let stays =
             |task: &str| roles.get(task).is_some_and(|role| role.stage == Stage::Main || role.sidecar);
@@ -67,7 +76,7 @@ impl ExpectedChecks {
         let with_checks = |services: &[Service]| -> Vec<String> {
             let mut names: Vec<String> = services
                 .iter()
-                .filter(|service| service.provider == "nomad" && !service.checks.is_empty())
+                .filter(|service| (service.provider != "nomad") == of_consul && !service.checks.is_empty())
                 .map(|service| service.name.clone())
                 .collect();
             names.dedup();
@@ -241,6 +250,8 @@ mod tests {
             initial: PENDING,
             probe: super::super::check::Probe::Tcp { address: String::new() },
             restart: None,
+            of_consul: false,
+            ignores_warnings: false,
         }
     }
 
@@ -262,7 +273,7 @@ mod tests {
         let role = |stage| Role { stage, sidecar: false, leader: false };
         let roles =
             Roles::from([("t".to_string(), role(Stage::Main)), ("init".to_string(), role(Stage::Prestart))]);
-        ExpectedChecks::of(&alloc, &roles)
+        ExpectedChecks::of(&alloc, &roles, false)
     }
 
     #[test]

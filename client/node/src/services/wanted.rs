@@ -5,6 +5,7 @@ use wire::messages::ServiceRegistration;
 
 use super::address::Addresses;
 use super::check::Check;
+use super::consul::{self, Registration, ServiceLogin};
 use crate::driver::DriverNetwork;
 use crate::network::Status;
 use crate::task::environment::Environment;
@@ -27,6 +28,8 @@ pub struct Unsupported {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     pub registration: ServiceRegistration,
+    /// Of a service of provider consul: what Consul is sent instead.
+    pub(super) consul: Option<Registration>,
     pub(super) checks: Vec<Check>,
 }
 
@@ -39,7 +42,9 @@ pub fn of_group(
     group: &TaskGroup,
     inside: Option<&Status>,
     env: &Environment,
+    has_consul: bool,
 ) -> Result<Vec<Wanted>, Unsupported> {
+    refused(&group.services, inside.is_some(), has_consul)?;
     let workload = format!("group-{}", alloc.task_group);
     all(alloc, &group.services, ("", &workload), (None, inside), env)
 }
@@ -54,7 +59,9 @@ pub fn of_task(
     services: &[Service],
     networks: (Option<&DriverNetwork>, Option<&Status>),
     env: &Environment,
+    has_consul: bool,
 ) -> Result<Vec<Wanted>, Unsupported> {
+    refused(services, networks.1.is_some(), has_consul)?;
     all(alloc, services, (task, task), networks, env)
 }
 
@@ -62,24 +69,31 @@ pub fn of_task(
 ///
 /// # Errors
 /// What of a service this node cannot do.
-pub fn refused(services: &[Service], own_network: bool) -> Result<(), Unsupported> {
+pub fn refused(services: &[Service], own_network: bool, has_consul: bool) -> Result<(), Unsupported> {
     services.iter().try_for_each(|service| {
-        let own = check_service(service, own_network);
-        let refused = own.and_then(|()| service.checks.iter().try_for_each(super::check::refused));
+        let own = check_service(service, own_network, has_consul);
+        let of_consul = service.provider != "nomad";
+        let check = |check| super::check::refused(check, of_consul);
+        let refused = own.and_then(|()| service.checks.iter().try_for_each(check));
         refused.map_err(|why| Unsupported { service: service.name.clone(), why })
     })
 }
 
-fn check_service(service: &Service, own_network: bool) -> Result<(), String> {
+fn check_service(service: &Service, own_network: bool, has_consul: bool) -> Result<(), String> {
     match service.provider.as_str() {
         "nomad" => {}
+        "" | "consul" if has_consul => {
+            if !matches!(service.cluster.as_str(), "" | "default") {
+                return Err(format!("cluster {:?}: this node has the default one only", service.cluster));
+            }
+        }
         "" | "consul" => {
             return Err("provider \"consul\": this node has no Consul; use provider = \"nomad\"".into());
         }
-        other => return Err(format!("provider {other:?}: expected nomad")),
+        other => return Err(format!("provider {other:?}: expected nomad or consul")),
     }
     if service.connect.is_some() {
-        return Err("connect: the provider nomad has none".into());
+        return Err("connect: this node runs no proxies of Consul".into());
     }
     match service.address_mode.as_str() {
         "" | "auto" | "host" | "driver" => Ok(()),
@@ -98,7 +112,6 @@ fn all(
     (driver, network): (Option<&DriverNetwork>, Option<&Status>),
     env: &Environment,
 ) -> Result<Vec<Wanted>, Unsupported> {
-    refused(services, network.is_some())?;
     let node_ip = Some(env.replace(NODE_IP)).filter(|ip| ip != NODE_IP).unwrap_or_default();
     let addresses = Addresses { alloc, task, driver, node_ip: &node_ip, network };
     let make = |service: &Service| {
@@ -123,6 +136,7 @@ fn wanted(
     let is_canary = alloc.deployment_status.as_ref().is_some_and(|status| status.canary);
     let tags =
         if is_canary && !service.canary_tags.is_empty() { &service.canary_tags } else { &service.tags };
+    let of_consul = service.provider != "nomad";
     let registration = ServiceRegistration {
         id: format!("_nomad-task-{}-{workload}-{name}-{port_label}", alloc.id),
         service_name: name.clone(),
@@ -137,8 +151,19 @@ fn wanted(
         ..ServiceRegistration::default()
     };
     let make = |check| Check::make(check, service, &name, addresses, env);
-    let checks = service.checks.iter().map(make).collect::<Result<_, _>>()?;
-    Ok(Wanted { registration, checks })
+    let checks = service.checks.iter().map(make).collect::<Result<Vec<_>, _>>()?;
+    let login = service.identity.as_ref().map(|identity| ServiceLogin {
+        alloc_id: alloc.id.clone(),
+        identity: identity.name.clone(),
+        service: service.name.clone(),
+        name: name.clone(),
+        created: alloc.create_index,
+    });
+    let consul = of_consul.then(|| Registration {
+        login,
+        ..consul::wanted::registration(service, &registration, &checks, is_canary, env)
+    });
+    Ok(Wanted { registration, consul, checks })
 }
 
 /// Servers have seen it before its variables were filled in.
@@ -180,7 +205,7 @@ mod tests {
         ] {
             env.variables.insert(name.to_string(), value.to_string());
         }
-        let made = of_task(&alloc(canary), "t", &[service], (None, None), &env);
+        let made = of_task(&alloc(canary), "t", &[service], (None, None), &env, false);
         made.map(|mut made| made.remove(0)).map_err(|error| error.to_string())
     }
 
@@ -204,7 +229,7 @@ mod tests {
         assert_eq!(plain.id, format!("_nomad-task-{ALLOC_ID}-t-web-"), "there is no port");
         let group: TaskGroup =
             serde_json::from_value(json!({"Services": [{"Name": "web", "Provider": "nomad"}]})).unwrap();
-        let of_group = of_group(&alloc(false), &group, None, &Environment::default()).unwrap();
+        let of_group = of_group(&alloc(false), &group, None, &Environment::default(), false).unwrap();
         assert_eq!(of_group[0].registration.id, format!("_nomad-task-{ALLOC_ID}-group-g-web-"));
     }
 

@@ -33,6 +33,8 @@ pub struct Environment {
     pub variables: BTreeMap<String, String>,
     /// `node.*`, `attr.*` and `meta.*`: usable in texts, not handed to the process.
     node: BTreeMap<String, String>,
+    /// `secret.<block>.<key>`: the same.
+    secrets: BTreeMap<String, String>,
 }
 
 /// Variables of the agent that no task inherits: credentials.
@@ -69,7 +71,8 @@ impl Environment {
         directories(&mut variables, sources);
         limits(&mut variables, sources);
         ports(&mut variables, sources);
-        let mut environment = Environment { variables, node: node_variables(sources) };
+        let mut environment =
+            Environment { variables, node: node_variables(sources), secrets: BTreeMap::new() };
         environment.add_meta(sources);
         // An image has an environment of its own.
         let inherits = sources.isolation != FsIsolation::Image;
@@ -96,6 +99,18 @@ impl Environment {
             let value = self.replace(value);
             self.variables.insert(clean(&format!("NOMAD_META_{}", key.to_uppercase())), value.clone());
             self.variables.insert(clean(&format!("NOMAD_META_{key}")), value);
+        }
+    }
+
+    /// Lets texts name these, as `secret.<block>.<key>`, and fills them into the variables that the task's own `env` block
+    /// sets: what others have given it, such as metadata of a dispatch, is not looked through for them.
+    pub fn add_secrets(&mut self, secrets: BTreeMap<String, String>, task: &Task) {
+        self.secrets.extend(secrets);
+        for name in task.env.keys().map(|name| clean(name)) {
+            if let Some(value) = self.variables.get(&name).filter(|value| value.contains("${secret.")) {
+                let value = self.replace(value);
+                self.variables.insert(name, value);
+            }
         }
     }
 
@@ -149,7 +164,8 @@ impl Environment {
         let quoted = name.strip_prefix("env[\"").and_then(|rest| rest.strip_suffix("\"]"));
         let short = name.strip_prefix("node.").filter(|rest| is_nested(rest));
         let name = quoted.or(short).unwrap_or(name);
-        self.variables.get(name).or_else(|| self.node.get(name)).map(String::as_str)
+        let found = self.variables.get(name).or_else(|| self.node.get(name));
+        found.or_else(|| self.secrets.get(name)).map(String::as_str)
     }
 }
 

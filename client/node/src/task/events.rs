@@ -210,6 +210,16 @@ pub fn template(message: &str) -> TaskEvent {
     TaskEvent { message: message.into(), ..event("Template", message, details) }
 }
 
+pub fn plugin_healthy(id: &str) -> TaskEvent {
+    let text = format!("plugin: {id}");
+    TaskEvent { message: text.clone(), ..event("Plugin became healthy", text, []) }
+}
+
+pub fn plugin_unhealthy(id: &str, why: &str) -> TaskEvent {
+    let text = format!("plugin: {id}: {why}");
+    TaskEvent { message: text.clone(), ..event("Plugin became unhealthy", text, []) }
+}
+
 /// The task is ended, and has failed.
 pub fn killing_failed(why: &str) -> TaskEvent {
     let details = [("kill_reason", why.to_string()), ("fails_task", "true".to_string())];

@@ -4,6 +4,8 @@
 //! decides what follows.
 
 mod stopping;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
+use super::environment::Environment;
 use super::environment::group_ports;
 use super::events::{self, DEAD, PENDING, RUNNING};
 use super::hooks::{StartRequest, TaskContext, TaskHooks};
@@ -23,7 +26,9 @@ use super::parts::TaskParts;
 use super::requests::{RestartReply, TaskRequest};
 use super::restart::{Cause, Decision, Policy, Tracker};
 use crate::clock;
-use crate::driver::{DriverError, Limits, Outcome, RunningTask, StartError, TaskConfig, TaskNames, Values};
+use crate::driver::{
+    DriverError, DynamicUser, Limits, Outcome, RunningTask, StartError, TaskConfig, TaskNames, Values,
+};
 
 /// The loop of one task. All senders of its channels are held by the allocation.
 #[derive(Debug)]
@@ -53,6 +58,22 @@ enum Stop {
 /// The agent stops: leave everything as it is.
 struct Shutdown;
 
+/// What an earlier agent has left of a task that is not dead.
+enum Earlier {
+    Running(Arc<dyn RunningTask>),
+    /// It ended, and what follows from that was not decided.
+    Ended(Exit),
+}
+
+/// What follows from the end of a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// What its restart policy decides, by this agent or the next one.
+    Decision,
+    /// What it was stopped for.
+    Order,
+}
+
 /// What happened to a running task.
 enum Happened {
     Ended(Outcome),
@@ -80,13 +101,14 @@ impl TaskRunner {
         let stream = format!("{}/{}", self.task.alloc.borrow().id, self.task.name);
         let rng = Rng::stream(self.task.context.seed, &stream);
         let mut tracker = Tracker::new(self.policy(), rng);
-        let mut recovered = self.recover().await?;
-        if recovered.is_some() {
-            self.hooks.restored(&self.task).await;
-        }
+        let mut earlier = self.resume().await?;
         loop {
-            if recovered.is_some() || !self.is_dead() {
-                let stop = self.attempt(recovered.take()).await?;
+            if earlier.is_some() || !self.is_dead() {
+                let stop = match earlier.take() {
+                    Some(Earlier::Running(running)) => self.supervise(running).await?,
+                    Some(Earlier::Ended(exit)) => Stop::Exited(exit),
+                    None => self.attempt().await?,
+                };
                 tracker.set_policy(self.policy());
                 if self.restart_after(stop, &mut tracker).await? {
                     continue;
@@ -119,8 +141,21 @@ impl TaskRunner {
         self.task.tasks.state(&self.task.name).is_some_and(|state| state.state == DEAD)
     }
 
-    /// Finds the task of an earlier agent. A task that cannot be found again starts anew, but not before a
-    /// server was reached: it may want the task elsewhere by now.
+    async fn resume(&mut self) -> Result<Option<Earlier>, Shutdown> {
+        let stored = self.task.tasks.task(&self.task.name);
+        if let (Some(exit), false) = (stored.undecided, self.is_dead()) {
+            self.hooks.exited(&self.task, &exit).await;
+            self.contact().await?;
+            return Ok(Some(Earlier::Ended(exit)));
+        }
+        let recovered = self.recover().await?;
+        if recovered.is_some() {
+            self.hooks.restored(&self.task).await;
+        }
+        Ok(recovered.map(Earlier::Running))
+    }
+
+    /// Finds the task of an earlier agent. A task that cannot be found again starts anew.
     async fn recover(&mut self) -> Result<Option<Arc<dyn RunningTask>>, Shutdown> {
         let (context, tasks, name) = (&self.task.context, &self.task.tasks, &self.task.name);
         let Some(handle) = tasks.task(name).handle else { return Ok(None) };
@@ -138,33 +173,35 @@ impl TaskRunner {
         });
         tasks.set_ended(name);
         context.drivers.destroy(&handle).await;
+        self.contact().await?;
+        Ok(None)
+    }
+
+    /// Waits until a server was reached before a task of an earlier agent may start again: it may want the task
+    /// elsewhere by now.
+    async fn contact(&self) -> Result<(), Shutdown> {
+        let context = &self.task.context;
         let (mut contacted, mut kill) = (context.contacted.subscribe(), self.task.kill.clone());
         tokio::select! {
-            _ = contacted.wait_for(|contacted| *contacted) => Ok(None),
-            _ = kill.wait_for(Option::is_some) => Ok(None),
+            _ = contacted.wait_for(|contacted| *contacted) => Ok(()),
+            _ = kill.wait_for(Option::is_some) => Ok(()),
             () = context.shutdown.cancelled() => Err(Shutdown),
         }
     }
 
     /// One start to one end.
-    async fn attempt(&mut self, recovered: Option<Arc<dyn RunningTask>>) -> Result<Stop, Shutdown> {
-        let running = match recovered {
-            Some(running) => running,
-            None => {
-                self.task.tasks.enter(&self.task.name, PENDING);
-                if let Waited::Killed = self.wait_for_turn().await? {
-                    return Ok(self.killed_while_idle());
-                }
-                match self.start().await? {
-                    Ok(running) => running,
-                    Err(stop) => {
-                        self.restarted(&Err("the task was stopped, but did not start again".to_string()));
-                        return Ok(stop);
-                    }
-                }
+    async fn attempt(&mut self) -> Result<Stop, Shutdown> {
+        self.task.tasks.enter(&self.task.name, PENDING);
+        if let Waited::Killed = self.wait_for_turn().await? {
+            return Ok(self.killed_while_idle());
+        }
+        match self.start().await? {
+            Ok(running) => self.supervise(running).await,
+            Err(stop) => {
+                self.restarted(&Err("the task was stopped, but did not start again".to_string()));
+                Ok(stop)
             }
-        };
-        self.supervise(running).await
+        }
     }
 
     async fn wait_for_turn(&mut self) -> Result<Waited, Shutdown> {
@@ -285,12 +322,16 @@ impl TaskRunner {
             task: self.task.name.clone(),
             instance: format!("{:08x}", clock::seed() as u32),
             config: Values::default(),
+            block: BTreeMap::new(),
             user: environment.replace(&parts.task.user),
+            dynamic_user: self.dynamic_user(&start.alloc, &environment),
             logs: start.logs,
             limits: limits(&start.alloc, &node, &self.task.name),
             cores: cores(&start.alloc, &self.task.name),
             ports: group_ports(&start.alloc),
             mounts: start.mounts,
+            devices: start.devices,
+            device_env: start.device_env,
             network_namespace: start.network_namespace,
             hosts_file: start.hosts_file,
             resolv_conf: start.resolv_conf,
@@ -300,6 +341,13 @@ impl TaskRunner {
             shared_dir: self.task.alloc_dir.shared(),
         };
         (config, block)
+    }
+
+    fn dynamic_user(&self, alloc: &Allocation, environment: &Environment) -> Option<DynamicUser> {
+        let context = &self.task.context;
+        let uid = context.users.of(&alloc.id, &self.task.name)?;
+        let own = || environment.value("NOMAD_TASK_DIR").unwrap_or("/").into();
+        Some(DynamicUser { uid, home: context.settings.dynamic_users.home_dir.clone().unwrap_or_else(own) })
     }
 
     /// Stays with a running task until it has ended.
@@ -314,7 +362,10 @@ impl TaskRunner {
                 Ok(()) = alloc.changed() => Happened::Updated,
             };
             match happened {
-                Happened::Ended(Outcome::Exited(exit)) => return Ok(self.ended(exit).await),
+                Happened::Ended(Outcome::Exited(exit)) => {
+                    self.ended(&exit, Follows::Decision).await;
+                    return Ok(Stop::Exited(exit));
+                }
                 Happened::Ended(Outcome::DriverLost) => match self.recover().await? {
                     Some(found) => running = found,
                     None => return Ok(Stop::RestartRequested),
@@ -365,6 +416,7 @@ impl TaskRunner {
             Decision::Restart { after, reason } => {
                 self.task.count("nomad.client.allocs.restart");
                 self.task.tasks.change(&self.task.name, |stored| {
+                    stored.undecided = None;
                     events::append(&mut stored.state, events::restarting(after, reason), clock::now());
                     events::enter(&mut stored.state, PENDING, clock::now());
                 });
@@ -416,6 +468,7 @@ impl TaskRunner {
     fn revive(&self, reason: &str) {
         self.task.tasks.change(&self.task.name, |stored| {
             let now = clock::now();
+            stored.undecided = None;
             events::append(&mut stored.state, events::restart_signaled(reason), now);
             events::enter(&mut stored.state, PENDING, now);
             stored.state.finished_at = Default::default();

@@ -37,6 +37,10 @@ pub struct TemplateSettings {
     /// Bounds for what templates say.
     pub wait_bounds: Option<Wait>,
     pub retry: Retry,
+    /// The same for what is read from Vault.
+    pub vault_retry: Retry,
+    /// How long a secret without a lease is taken for fresh.
+    pub vault_lease: Duration,
 }
 
 /// How often a query that servers refuse is repeated.
@@ -49,6 +53,11 @@ pub struct Retry {
     pub max_backoff: Duration,
 }
 
+impl Retry {
+    pub const USUAL: Retry =
+        Retry { attempts: 12, backoff: Duration::from_millis(250), max_backoff: Duration::from_secs(60) };
+}
+
 impl TemplateSettings {
     /// Those of Nomad, if the operator says nothing.
     pub fn usual() -> TemplateSettings {
@@ -59,11 +68,9 @@ impl TemplateSettings {
             block_query_wait: Duration::from_secs(5 * 60),
             wait: Wait { min: Duration::from_secs(5), max: Duration::from_secs(4 * 60) },
             wait_bounds: None,
-            retry: Retry {
-                attempts: 12,
-                backoff: Duration::from_millis(250),
-                max_backoff: Duration::from_secs(60),
-            },
+            retry: Retry::USUAL,
+            vault_retry: Retry::USUAL,
+            vault_lease: Duration::from_secs(5 * 60),
         }
     }
 }

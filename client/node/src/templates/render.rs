@@ -12,6 +12,7 @@ use super::watches::{Reader, Subscription, Watches};
 use crate::clock;
 use crate::context::Context;
 use crate::task::environment::Environment;
+use crate::vault::reads::Access;
 
 /// Most things that the templates of one task read.
 pub const DEPENDENCIES_MAX: usize = 1024;
@@ -25,6 +26,7 @@ pub struct Renderer {
     sandbox: Sandbox,
     reader: Reader,
     alloc_id: String,
+    vault: Option<Access>,
     token: Option<String>,
     subscriptions: BTreeMap<Dependency, Subscription>,
     /// What each template has read, by its number.
@@ -42,6 +44,8 @@ pub struct Parts {
     pub sandbox: Sandbox,
     pub reader: Reader,
     pub alloc_id: String,
+    /// None for a task without a Vault.
+    pub vault: Option<Access>,
 }
 
 /// The result of an attempt to render.
@@ -61,6 +65,7 @@ impl Renderer {
             sandbox: parts.sandbox,
             reader: parts.reader,
             alloc_id: parts.alloc_id,
+            vault: parts.vault,
             token: None,
             subscriptions: BTreeMap::new(),
             used: vec![BTreeSet::new(); count],
@@ -116,9 +121,27 @@ impl Renderer {
         if self.subscriptions.contains_key(dependency) {
             return Ok(());
         }
+        if matches!(dependency, Dependency::Consul(_)) && self.context.settings.consul.is_none() {
+            return Err(format!("{dependency}: needs Consul, which this node has not"));
+        }
         if self.subscriptions.len() >= DEPENDENCIES_MAX {
             return Err(format!("templates of a task read at most {DEPENDENCIES_MAX} things"));
         }
+        if let Dependency::Vault(read) = dependency {
+            let access =
+                self.vault.clone().ok_or_else(|| format!("{dependency}: the task has no vault block"))?;
+            let subscription =
+                Watches::subscribe_vault(&self.context, &self.reader, access, read, &self.alloc_id)?;
+            self.subscriptions.insert(dependency.clone(), subscription);
+            return Ok(());
+        }
+        let of_consul = match (dependency, &self.context.settings.consul) {
+            (Dependency::Consul(_), Some(consul)) => {
+                Some(consul.token_of(&self.alloc_id, &self.reader.task).unwrap_or_default())
+            }
+            _ => None,
+        };
+        let token = of_consul.as_deref().unwrap_or(token);
         let subscription =
             Watches::subscribe(&self.context, &self.reader, dependency, &self.alloc_id, token)?;
         self.subscriptions.insert(dependency.clone(), subscription);

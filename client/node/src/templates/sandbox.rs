@@ -148,8 +148,8 @@ mod tests {
     fn sandbox(base: &Path, isolation: FsIsolation, open: bool) -> (TaskDir, Sandbox) {
         let alloc = AllocDir::new(base, ID).unwrap();
         alloc.build().unwrap();
-        alloc.build_task("other").unwrap();
-        let task = alloc.build_task("web").unwrap();
+        alloc.build_task("other", None).unwrap();
+        let task = alloc.build_task("web", None).unwrap();
         let sandbox = Sandbox::new(&alloc, &task, isolation, open);
         (task, sandbox)
     }

@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use template::{Dependency, Fetched};
+use model::document::Allocation;
+use template::{Dependency, Fetched, VaultRead};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::context::Context;
 use crate::server::{ServerError, TemplateRead};
+use crate::vault::reads::{Access, Follower};
 
 /// Most queries of one node that wait at the same time. A template that needs one more fails.
 pub const WATCHES_MAX: usize = 8192;
@@ -33,9 +35,24 @@ pub struct Reader {
     pub task: String,
 }
 
+impl Reader {
+    /// A task, in the namespace of its job.
+    pub fn of(alloc: &Allocation, task: &str) -> Reader {
+        Reader {
+            namespace: alloc.namespace.clone(),
+            job_id: alloc.job_id.clone(),
+            group: alloc.task_group.clone(),
+            task: task.to_string(),
+        }
+    }
+}
+
 /// The queries of a node.
 #[derive(Debug, Default)]
-pub struct Watches(Mutex<BTreeMap<(Reader, Dependency), Weak<Watch>>>);
+pub struct Watches(Mutex<Shared>);
+
+/// What is read with the token of one allocation is shared by nobody else, and has its id.
+type Shared = BTreeMap<(Reader, Dependency, String), Weak<Watch>>;
 
 /// One query, which is repeated until this is dropped.
 #[derive(Debug)]
@@ -79,16 +96,11 @@ impl Watches {
         token: &str,
     ) -> Result<Subscription, String> {
         let mut all = lock(&context.watches.0);
-        let key = (reader.clone(), dependency.clone());
+        let key = (reader.clone(), dependency.clone(), String::new());
         let watch = match all.get(&key).and_then(Weak::upgrade) {
             Some(watch) => watch,
             None => {
-                all.retain(|_, watch| watch.strong_count() > 0);
-                if all.len() >= WATCHES_MAX {
-                    return Err(format!(
-                        "templates of this node read {WATCHES_MAX} things, and cannot read more"
-                    ));
-                }
+                make_room(&mut all)?;
                 let tokens = Arc::new(Mutex::new(Tokens::from([(alloc_id.to_string(), token.to_string())])));
                 let (sender, answer) = watch::channel(Fetched::Pending);
                 let asker = Asker {
@@ -108,10 +120,48 @@ impl Watches {
         Ok(Subscription { answer: watch.answer.clone(), watch, alloc_id: alloc_id.to_string() })
     }
 
+    /// The same for a secret of Vault. It may be leased to the token that read it, so no other allocation gets it.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub(crate) fn subscribe_vault(
+        context: &Arc<Context>,
+        reader: &Reader,
+        access: Access,
+        read: &VaultRead,
+        alloc_id: &str,
+    ) -> Result<Subscription, String> {
+        let mut all = lock(&context.watches.0);
+        make_room(&mut all)?;
+        let (sender, answer) = watch::channel(Fetched::Pending);
+        let settings = context.settings.templates.clone();
+        let follower = Follower::new(access, read.clone(), settings, context.seed);
+        let shutdown = context.shutdown.clone();
+        let asking = tokio::spawn(async move {
+            tokio::select! {
+                () = follower.run(sender) => {}
+                () = shutdown.cancelled() => {}
+            }
+        });
+        let asking = AbortOnDropHandle::new(asking);
+        let watch = Arc::new(Watch { answer, tokens: Arc::default(), _asking: asking });
+        let key = (reader.clone(), Dependency::Vault(read.clone()), alloc_id.to_string());
+        all.insert(key, Arc::downgrade(&watch));
+        Ok(Subscription { answer: watch.answer.clone(), watch, alloc_id: alloc_id.to_string() })
+    }
+
     /// How many queries wait.
     pub fn count(&self) -> usize {
         lock(&self.0).values().filter(|watch| watch.strong_count() > 0).count()
     }
+}
+
+fn make_room(all: &mut Shared) -> Result<(), String> {
+    all.retain(|_, watch| watch.strong_count() > 0);
+    if all.len() >= WATCHES_MAX {
+        return Err(format!("templates of this node read {WATCHES_MAX} things, and cannot read more"));
+    }
+    Ok(())
 }
 
 /// Repeats a query.
@@ -144,7 +194,13 @@ impl Asker {
                 min_index,
                 wait: settings.block_query_wait,
             };
-            match servers.read(&read).await {
+            let answered = match (&self.dependency, &self.context.settings.consul) {
+                (Dependency::Consul(what), Some(consul)) => {
+                    consul.read(what, &read.token, min_index, read.wait).await
+                }
+                _ => servers.read(&read).await,
+            };
+            match answered {
                 Ok((found, index)) => {
                     (refusals, unreached) = (0, 0);
                     self.publish(found.map_or(Fetched::Absent, Fetched::There));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_allocation_runs_to_its_end_and_is_reported() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(alloc(1, "batch", json!([mock("t", json!({"run_for": "50ms"}))])));
     let agent = start(settings(base.path()), &servers).await;
     let update = servers.await_status(&alloc_id(1), "complete");
@@ -22,7 +22,7 @@ async fn a_batch_allocation_runs_to_its_end_and_is_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_node_registers_as_what_it_is() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let agent = start(settings(base.path()), &servers).await;
     let node = eventually("registration", || servers.cluster.lock().unwrap().registered.first().cloned());
     assert_eq!((node.name.as_str(), node.datacenter.as_str()), ("alpha", "dc1"));
@@ -42,7 +42,7 @@ async fn the_node_registers_as_what_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_offers_its_host_volumes_and_the_drivers_that_are_allowed() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut settings = settings(base.path());
     let volume = HostVolume { path: base.path().into(), read_only: true };
     settings.host_volumes = [("data".to_string(), volume)].into();
@@ -52,7 +52,10 @@ async fn a_node_offers_its_host_volumes_and_the_drivers_that_are_allowed() {
     let offered = &node.host_volumes["data"];
     assert_eq!((offered.path.as_str(), offered.read_only), (base.path().to_str().unwrap(), true));
     assert_eq!((offered.name.as_str(), offered.id.as_str()), ("data", ""));
-    assert_eq!(node.drivers.keys().collect::<Vec<_>>(), ["docker", "exec", "java", "mock_driver"]);
+    assert_eq!(
+        node.drivers.keys().collect::<Vec<_>>(),
+        ["docker", "exec", "java", "mock_driver", "podman", "qemu"]
+    );
     assert!(!node.attributes.contains_key("driver.raw_exec"));
     agent.shutdown().await;
     settings.host_volumes.get_mut("data").unwrap().path = "/no/such/path".into();
@@ -65,7 +68,7 @@ async fn a_node_offers_its_host_volumes_and_the_drivers_that_are_allowed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_task_is_restarted_by_its_policy_and_then_given_up() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(group_alloc(
         1,
         "service",
@@ -97,12 +100,13 @@ async fn a_failing_task_is_restarted_by_its_policy_and_then_given_up() {
     let of = |label: &str| labels.iter().find(|(name, _)| *name == label).map(|(_, value)| value.as_str());
     assert_eq!((of("task"), of("alloc_id")), (Some("t"), Some(alloc_id(1).as_str())));
     assert!(of("node_id").is_some_and(|node| !node.is_empty()));
+    assert_eq!((of("node_status"), of("node_scheduling_eligibility")), (Some("ready"), Some("eligible")));
     agent.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn delay_mode_keeps_trying() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(group_alloc(
         1,
         "service",
@@ -119,7 +123,7 @@ async fn delay_mode_keeps_trying() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_allocation_ends_leader_first() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut leader = mock("leader", json!({"run_for": "1h", "kill_after": "200ms"}));
     leader["Leader"] = json!(true);
     let tasks = json!([leader, mock("follower", json!({"run_for": "1h"}))]);
@@ -136,7 +140,7 @@ async fn a_stopped_allocation_ends_leader_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_run_around_the_main_task() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let hook = |name: &str, stage: &str, sidecar: bool, config| {
         let mut task = mock(name, config);
         task["Lifecycle"] = json!({"Hook": stage, "Sidecar": sidecar});
@@ -165,7 +169,7 @@ async fn hooks_run_around_the_main_task() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_task_takes_its_siblings_along() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let tasks =
         [mock("bad", json!({"run_for": "50ms", "exit_code": 2})), mock("good", json!({"run_for": "1h"}))];
     servers.assign(alloc(1, "service", json!(tasks)));
@@ -178,7 +182,7 @@ async fn a_failed_task_takes_its_siblings_along() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_supported_fails_with_a_reason() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut vault = mock("t", json!({"run_for": "1h"}));
     vault["Vault"] = json!({"Role": "r"});
     servers.assign(alloc(1, "service", json!([vault])));
@@ -195,7 +199,7 @@ async fn what_is_not_supported_fails_with_a_reason() {
     servers.assign(broken);
     let agent = start(settings(base.path()), &servers).await;
     for (id, kind, text) in [
-        (1, "Task hook failed", "vault: not supported by this node"),
+        (1, "Task hook failed", "vault: this node has no Vault \"default\""),
         (2, "Failed Validation", "driver mock_driver has no config key \"run_fro\""),
         (3, "Setup Failure", "failed to setup alloc: pre-run hook \"network\" failed"),
     ] {
@@ -211,7 +215,7 @@ async fn what_is_not_supported_fails_with_a_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forgotten_node_registers_again() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let agent = start(settings(base.path()), &servers).await;
     eventually("registration", || (servers.cluster.lock().unwrap().registered.len() == 1).then_some(()));
     servers.cluster.lock().unwrap().forgotten = true;
@@ -223,7 +227,7 @@ async fn a_forgotten_node_registers_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_run_on_without_servers_and_reconnect_when_these_return() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))])));
     let agent = start(settings(base.path()), &servers).await;
     servers.await_status(&alloc_id(1), "running");
@@ -245,7 +249,7 @@ async fn tasks_run_on_without_servers_and_reconnect_when_these_return() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allocation_the_servers_dropped_is_destroyed() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))])));
     let agent = start(settings(base.path()), &servers).await;
     servers.await_status(&alloc_id(1), "running");
@@ -258,7 +262,7 @@ async fn an_allocation_the_servers_dropped_is_destroyed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_version_of_the_job_does_not_restart_the_task() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let first = alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))]));
     servers.assign(first.clone());
     let agent = start(settings(base.path()), &servers).await;
@@ -277,7 +281,7 @@ async fn a_newer_version_of_the_job_does_not_restart_the_task() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_gets_the_health_of_its_allocation() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut healthy = group_alloc(
         1,
         "service",
@@ -301,7 +305,7 @@ async fn a_deployment_gets_the_health_of_its_allocation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_long_a_run_is_ended_as_complete() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut long = group_alloc(
         1,
         "batch",
@@ -319,7 +323,7 @@ async fn too_long_a_run_is_ended_as_complete() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allocation_that_ended_before_is_not_run_again() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut ended = alloc(1, "batch", json!([mock("t", json!({"run_for": "1ms"}))]));
     ended.client_status = "complete".into();
     servers.assign(ended);
@@ -333,10 +337,10 @@ async fn an_allocation_that_ended_before_is_not_run_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oldest_ended_allocations_make_room_and_running_ones_stay() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut settings = settings(base.path());
     settings.gc.allocs_max = 2;
-    settings.gc.interval = std::time::Duration::from_millis(100);
+    settings.gc.interval = std::time::Duration::from_secs(3600);
     let agent = start(settings, &servers).await;
     for id in [1, 2] {
         servers.assign(alloc(id, "batch", json!([mock("t", json!({"run_for": "1ms"}))])));
@@ -347,12 +351,20 @@ async fn the_oldest_ended_allocations_make_room_and_running_ones_stay() {
     let local = agent.local();
     eventually("room", || local.allocs.get(&alloc_id(1)).is_none().then_some(()));
     assert!(local.allocs.get(&alloc_id(2)).is_some() && local.allocs.get(&alloc_id(3)).is_some());
+    // Too many of them run; the one that ends is what there is to remove, and that does not wait for an interval.
+    servers.assign(alloc(4, "service", json!([mock("t", json!({"run_for": "1h"}))])));
+    servers.await_status(&alloc_id(4), "running");
+    eventually("room", || local.allocs.get(&alloc_id(2)).is_none().then_some(()));
+    servers.assign(alloc(5, "batch", json!([mock("t", json!({"run_for": "300ms"}))])));
+    servers.await_status(&alloc_id(5), "complete");
+    eventually("room", || local.allocs.get(&alloc_id(5)).is_none().then_some(()));
+    assert!(local.allocs.get(&alloc_id(3)).is_some() && local.allocs.get(&alloc_id(4)).is_some());
     agent.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_servers_only_what_may_run_alone_goes_on() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let tasks = json!([mock("t", json!({"run_for": "1h"}))]);
     servers.assign(group_alloc(
         1,
@@ -390,7 +402,7 @@ async fn without_servers_only_what_may_run_alone_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_call_that_succeeds_after_an_outage_has_a_heartbeat_sent() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.change(|cluster| cluster.ttl = Some(std::time::Duration::from_secs(3600)));
     servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))])));
     let mut settings = settings(base.path());
@@ -427,7 +439,7 @@ async fn the_first_call_that_succeeds_after_an_outage_has_a_heartbeat_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sticky_data_moves_to_the_successor_after_the_predecessor_ended() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let group = || {
         json!({
             "EphemeralDisk": {"Sticky": true}, "Tasks": [mock("t", json!({"run_for": "1h", "kill_after": "300ms"}))]
@@ -460,7 +472,7 @@ async fn a_replacement_waits_for_what_it_replaces_on_another_node() {
         servers.change(|cluster| drop(cluster.elsewhere.insert(alloc_id(7), previous)));
     };
     set("running");
-    let group = json!({"EphemeralDisk": {"Migrate": true}, "Tasks": [mock("t", json!({"run_for": "1h"}))]});
+    let group = json!({"EphemeralDisk": {"Sticky": true, "Migrate": true}, "Tasks": [mock("t", json!({"run_for": "1h"}))]});
     let mut next = group_alloc(1, "service", group);
     next.previous_allocation = alloc_id(7);
     servers.assign(next);
@@ -478,13 +490,15 @@ async fn a_replacement_waits_for_what_it_replaces_on_another_node() {
     set("complete");
     let task = servers.await_task(&alloc_id(1), "t", |task| task.state == "running");
     let message = task.events.iter().find(|event| event.kind == "Task hook message").unwrap();
-    assert!(message.display_message.starts_with("ephemeral_disk.migrate: "), "{message:?}");
+    let why =
+        format!("ephemeral_disk: the data of allocation {} was not fetched from its node: ", alloc_id(7));
+    assert!(message.display_message.starts_with(&why), "{message:?}");
     running.agent.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_preempted_here_ends_before_what_takes_its_room() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h", "kill_after": "300ms"}))])));
     let agent = start(settings(base.path()), &servers).await;
     servers.await_status(&alloc_id(1), "running");
@@ -500,7 +514,7 @@ async fn what_was_preempted_here_ends_before_what_takes_its_room() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_allocations_at_once_are_all_run() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     // More than one call fetches.
     let ids: Vec<u8> = (0..200).collect();
     for id in &ids {

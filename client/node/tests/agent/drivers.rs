@@ -51,16 +51,16 @@ impl Toy {
 }
 
 impl Driver for Toy {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "toy"
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: false, exec: false, fs_isolation: FsIsolation::None }
+        Capabilities { signals: false, exec: false, fs_isolation: FsIsolation::None, mounts: false }
     }
 
-    fn task_schema(&self) -> Schema {
-        TASK
+    fn task_schema(&self) -> Option<Schema> {
+        Some(TASK)
     }
 
     fn fingerprint(&self) -> BoxStream<'static, Fingerprint> {
@@ -133,7 +133,7 @@ impl RunningTask for ToyTask {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_driver_needs_nothing_of_the_agent_but_its_entry() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut settings = settings(base.path());
     settings.drivers.push(&TOY);
     settings.plugins.insert("toy".into(), BTreeMap::from([("greeting".to_string(), json!("hello"))]));

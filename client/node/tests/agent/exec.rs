@@ -22,7 +22,7 @@ pub struct Session(Frames);
 /// All that a command said, and how it ended.
 #[derive(Debug, Default, PartialEq)]
 pub struct ExecResult {
-    stdout: Vec<u8>,
+    pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub code: Option<i64>,
 }

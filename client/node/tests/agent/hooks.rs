@@ -44,7 +44,7 @@ async fn a_payload_is_written_once_and_not_again_after_a_restart_of_task_or_agen
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_delays_of_group_and_task_pass_before_the_signal() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut task = mock("t", json!({"run_for": "1h"}));
     task["ShutdownDelay"] = json!("200ms");
     servers.assign(group_alloc(1, "service", json!({"ShutdownDelay": "300ms", "Tasks": [task]})));
@@ -61,7 +61,7 @@ async fn the_delays_of_group_and_task_pass_before_the_signal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_urgent_stop_waits_for_no_delay() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut task = mock("t", json!({"run_for": "1h"}));
     task["ShutdownDelay"] = json!("1h");
     servers.assign(group_alloc(1, "service", json!({"ShutdownDelay": "1h", "Tasks": [task]})));

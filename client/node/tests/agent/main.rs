@@ -2,6 +2,8 @@
 
 mod allocs;
 mod artifacts;
+mod consul;
+mod csi;
 mod docker;
 mod docker_images;
 mod drivers;
@@ -11,9 +13,14 @@ mod hooks;
 mod identity;
 mod isolated;
 mod isolated_hostile;
+mod log_shipping;
 mod networks;
+mod own_users;
+mod plugins;
+mod podman;
 mod raw_exec;
 mod services;
 mod support;
 mod templates;
+mod vault;
 mod wire;

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use crate::docker::{container, with_plugin};
 use crate::isolated::isolated;
+use crate::podman::with_podman;
 use crate::support::packages::install;
+use crate::support::podman;
 use crate::support::*;
 
 /// Set in the process that has the namespaces of its own.
@@ -29,7 +31,9 @@ fn alone(test: &str) -> bool {
         return false;
     }
     install(&["iproute2", "nftables", "busybox-static"], &["ip", "nft", "busybox"]);
-    let script = "mount -t tmpfs tmpfs /run && ip link set lo up && exec \"$@\"";
+    // What other tests have mounted there was copied along, and would go when they end.
+    let script = "grep -o ' /run/netns/[^ ]*' /proc/self/mountinfo | xargs -r umount -l; \
+                  mount -t tmpfs tmpfs /run && ip link set lo up && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "sh", "-c", script, "sh"]).arg(std::env::current_exe().unwrap());
     let output = command.args(["--exact", test, "--nocapture"]).env(INSIDE, "1").output().unwrap();
@@ -251,6 +255,32 @@ async fn containers_and_processes_share_the_network_of_their_group() {
     agent.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_of_podman_serve_ports_in_the_network_of_their_group() {
+    if !alone("networks::containers_of_podman_serve_ports_in_the_network_of_their_group") {
+        return;
+    }
+    let Some(podman) = podman::own("containers_of_podman_serve_ports") else { return };
+    let before = inventory();
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let script = "exec busybox nc -ll -p 8080 -e /bin/busybox echo from podman";
+    let mut task = crate::podman::container(script, json!({}));
+    task["Config"].as_object_mut().unwrap().remove("network_mode");
+    servers.assign(networked(230, json!({"Mode": "bridge"}), json!([task])));
+    let settings = || without_plugins(with_podman(base.path(), &podman, json!({})));
+    let agent = start(settings(), &servers).await;
+    servers.await_status(&alloc_id(230), "running");
+    assert!(eventually("an answer", || ask(20230)).ends_with("from podman\n"));
+    agent.shutdown().await;
+    let agent = start(settings(), &servers).await;
+    assert!(eventually("an answer", || ask(20230)).ends_with("from podman\n"));
+    servers.stop(&alloc_id(230));
+    servers.await_status(&alloc_id(230), "complete");
+    assert!(podman.containers(&alloc_id(230)).is_empty());
+    await_inventory(&before);
+    agent.shutdown().await;
+}
+
 /// Where Debian has the plugins.
 const PLUGINS: &str = "/usr/lib/cni";
 
@@ -396,16 +426,42 @@ async fn no_container_runs_after_kills_at_any_moment() {
     let before = inventory();
     let most = kill_agents(base.path(), &engine.endpoint(), kills, 3000);
     let made = engine.containers("").len();
-    let often = json!([{"dangling_containers": [{"period": "1s", "creation_grace": "1m"}]}]);
-    let plugin = json!({"endpoint": engine.endpoint(), "infra_image": engine::PAUSE, "gc": often});
+    let plugin = json!({"endpoint": engine.endpoint(), "infra_image": engine::PAUSE});
     let agent = start(without_plugins(with_plugin(base.path(), plugin)), &FakeServers::new()).await;
     await_inventory(&before);
-    // What the engine was busy with when an agent died may run until the sweep, which spares what is younger than a minute.
+    // What the engine was busy with when an agent died is seen by one of the first sweeps, without any grace.
     let running = || {
         let all = engine.containers("").into_iter();
         all.filter(|found| found.state == Some(ContainerSummaryStateEnum::RUNNING)).count()
     };
-    eventually_within(Duration::from_secs(90), "no container runs", || (running() == 0).then_some(()));
+    eventually_within(Duration::from_secs(60), "no container runs", || (running() == 0).then_some(()));
     eprintln!("{kills} kills: {before:?} before and after, {most} interfaces and {made} containers before");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_whose_network_ends_with_the_engine_fails_and_leaves_nothing() {
+    if !alone("networks::a_group_whose_network_ends_with_the_engine_fails_and_leaves_nothing") {
+        return;
+    }
+    let Some(engine) = engine::own("a_group_whose_network_ends", false) else { return };
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let before = inventory();
+    let plugin = json!({"endpoint": engine.endpoint(), "infra_image": engine::PAUSE});
+    let tasks = json!([joining_container("exec sleep 1000", json!({})), shell("s", "exec sleep 1000")]);
+    let mut alloc = networked(1, json!({"Mode": "bridge"}), tasks);
+    let policy = json!({"Attempts": 5, "Mode": "fail", "Interval": 60_000_000_000_u64, "Delay": 10_000_000});
+    alloc.job.as_mut().unwrap().task_groups[0].restart_policy = Some(serde_json::from_value(policy).unwrap());
+    servers.assign(alloc);
+    let agent = start(without_plugins(with_plugin(base.path(), plugin)), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    engine.kill();
+    engine.await_start();
+    // The servers place it anew, with another network.
+    let update = servers.await_status(&alloc_id(1), "failed");
+    let events = &update.task_states["c"].events;
+    let text = "the network of the group has ended with its engine";
+    assert!(events.iter().any(|event| event.display_message.contains(text)), "{events:?}");
+    await_inventory(&before);
     agent.shutdown().await;
 }

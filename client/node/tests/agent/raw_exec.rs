@@ -397,6 +397,61 @@ async fn a_task_runs_as_its_user_and_without_logs_if_it_wants_none() {
     agent.shutdown().await;
 }
 
+/// A user of the host, for as long as a test needs it.
+struct HostUser(&'static str);
+
+impl HostUser {
+    fn new(name: &'static str, groups: &str) -> HostUser {
+        let made = std::process::Command::new("useradd").args(["-M", "-N", "-G", groups, name]).status();
+        // Another run may have left it.
+        assert!([Some(0), Some(9)].contains(&made.unwrap().code()));
+        HostUser(name)
+    }
+}
+
+impl Drop for HostUser {
+    fn drop(&mut self) {
+        std::process::Command::new("userdel").arg(self.0).status().ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_in_all_groups_of_its_user() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let user = HostUser::new("sojourn-test", "daemon,adm");
+    let expected = std::process::Command::new("id").args(["-G", user.0]).output().unwrap().stdout;
+    let expected = String::from_utf8(expected).unwrap();
+    assert!(expected.split(' ').count() == 3, "{expected}");
+    let groups = |text: &str| {
+        let mut groups: Vec<u32> = text.split_whitespace().map(|gid| gid.parse().unwrap()).collect();
+        groups.sort();
+        groups
+    };
+    let mut task = shell("web", "id -un; id -G; grep CapEff /proc/self/status; exec tail -f /dev/null");
+    task["User"] = json!(user.0);
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let running = crate::support::listening::running().await;
+    std::fs::set_permissions(running.base.path(), open).unwrap();
+    running.servers.assign(alloc(1, "service", json!([task])));
+    running.servers.await_task(&alloc_id(1), "web", |task| task.state == "running");
+    let said = eventually("what it is", || {
+        let text = log(running.base.path(), 1, "web.stdout.0");
+        (text.lines().count() == 3).then_some(text)
+    });
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines[0], groups(lines[1])), (user.0, groups(&expected)));
+    assert_eq!(lines[2], "CapEff:\t0000000000000000");
+    let beside = running.exec_in("web", &["id", "-G"], false).await.rest().await;
+    assert_eq!(
+        groups(std::str::from_utf8(&beside.stdout).unwrap()),
+        groups(&expected),
+        "a command beside it too"
+    );
+    running.agent.shutdown().await;
+}
+
 fn kill(pid: i32) {
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
     assert!(killed.success());

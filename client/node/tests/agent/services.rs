@@ -53,7 +53,7 @@ fn forever() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_are_registered_changed_in_place_and_removed_before_the_delay() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let mut task = forever();
     task["ShutdownDelay"] = json!("1h");
     let alloc =
@@ -130,7 +130,7 @@ async fn services_are_registered_again_by_the_next_agent_and_by_one_that_the_ser
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_are_away_or_refuse_hold_up_no_task() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.change(|cluster| cluster.refuses_services = true);
     servers.assign(two_services(service("web", json!({})), forever(), service("api", json!({}))));
     let agent = start(settings(base.path()), &servers).await;
@@ -148,7 +148,7 @@ async fn servers_that_are_away_or_refuse_hold_up_no_task() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_done_fails_by_name() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let consul = json!({"Name": "web"});
     servers.assign(two_services(consul, forever(), service("api", json!({}))));
     let mut task = forever();
@@ -222,7 +222,7 @@ fn await_check(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_pass_fail_and_time_out() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let (port, health) = web_server(200).await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let tcp = |name: &str, port: String| json!({"Name": name, "Type": "tcp", "PortLabel": port, "Interval": "50ms", "Timeout": "1s"});
@@ -259,7 +259,7 @@ async fn checks_pass_fail_and_time_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_are_run_as_the_newest_version_of_the_job_has_them() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let (port, _health) = web_server(200).await;
     let check = |expected: &str| http_check("web", json!({"Header": {"X-Expected": [expected]}}));
     servers.assign(checked(port, json!([check("a"), http_check("old", json!({}))]), json!({})));
@@ -280,7 +280,7 @@ async fn checks_are_run_as_the_newest_version_of_the_job_has_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_fails_too_often_restarts_its_task_under_the_policy() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let (port, _health) = web_server(500).await;
     let check = http_check("sick", json!({"CheckRestart": {"Limit": 2, "Grace": "10ms"}}));
     let policy = json!({"Attempts": 1, "Mode": "fail", "Interval": "10m", "Delay": "10ms"});
@@ -309,7 +309,7 @@ async fn a_check_that_fails_too_often_restarts_its_task_under_the_policy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_of_the_group_restarts_all_its_tasks() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let (port, health) = web_server(500).await;
     let check = http_check("sick", json!({"CheckRestart": {"Limit": 1, "Grace": "10ms"}}));
     let group = json!({
@@ -355,7 +355,7 @@ fn await_health(servers: &FakeServers) -> (bool, Timestamp) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allocation_is_healthy_only_when_its_checks_pass() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let (port, health_of) = web_server(500).await;
     let alloc = checked(port, json!([http_check("web", json!({}))]), json!({}));
     servers.assign(deployed(alloc, "checks", Duration::from_secs(300)));
@@ -373,7 +373,7 @@ async fn an_allocation_is_healthy_only_when_its_checks_pass() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allocation_is_unhealthy_at_the_deadline_unless_only_its_tasks_count() {
     for (health_check, healthy) in [("checks", false), ("task_states", true)] {
-        let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+        let (base, servers) = (Base::new(), FakeServers::new());
         let (port, _health) = web_server(500).await;
         let alloc = checked(port, json!([http_check("web", json!({}))]), json!({}));
         servers.assign(deployed(alloc, health_check, Duration::from_secs(1)));

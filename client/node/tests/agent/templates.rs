@@ -224,7 +224,7 @@ async fn what_cannot_be_rendered_fails_the_task() {
         ),
         (
             json!({"EmbeddedTmpl": "{{ key \"a\" }}", "DestPath": "local/a"}),
-            "Template failed: template \"local/a\": line 1: error calling key: needs Consul, which this node has not",
+            "Template failed: template \"local/a\": kv.block(a): needs Consul, which this node has not",
         ),
         (
             json!({"EmbeddedTmpl": "x", "DestPath": "../../a"}),
@@ -309,5 +309,37 @@ async fn the_next_agent_sees_what_changed_in_between() {
     set(&servers, "app", json!({"user": "eve"}));
     let agent = start(quick(base.path()), &servers).await;
     eventually("eve", || (log(base.path(), 1, "t.stdout.0") == "bob\neve\n").then_some(()));
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_waited_for_and_filled_in() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let mut task = shell("t", "echo $ONE $0; exec tail -f /dev/null");
+    task["Config"]["args"].as_array_mut().unwrap().push(json!("${secret.app.user}-${secret.app.none}"));
+    task["Env"] = json!({"ONE": "<${secret.app.user}>"});
+    task["Secrets"] = json!([{"Name": "app", "Provider": "nomad", "Path": "app"}]);
+    servers.assign(alloc(1, "service", json!([task])));
+    let mut closed = mock("t", json!({"run_for": "1h"}));
+    closed["Secrets"] = json!([{"Name": "x", "Provider": "nomad", "Path": "closed"}]);
+    servers.assign(alloc(2, "service", json!([closed])));
+    let mut vault = mock("t", json!({"run_for": "1h"}));
+    vault["Secrets"] = json!([{"Name": "x", "Provider": "vault", "Path": "kv"}]);
+    servers.assign(alloc(3, "service", json!([vault])));
+    let agent = start(quick(base.path()), &servers).await;
+    let state = servers.await_task(&alloc_id(1), "t", |state| kinds(state).contains(&"Template"));
+    let event = state.events.iter().find(|event| event.kind == "Template").unwrap();
+    assert_eq!(event.display_message, "Missing: nomad.var.block(app)");
+    set(&servers, "app", json!({"user": "bob"}));
+    let expected = "<bob> bob-${secret.app.none}\n";
+    eventually("the output", || (log(base.path(), 1, "t.stdout.0") == expected).then_some(()));
+    for (n, why) in [
+        (2, "secrets: secret \"x\": nomad.var.block(closed): Permission denied"),
+        (3, "secrets: secret \"x\": the task has no vault block"),
+    ] {
+        servers.await_task(&alloc_id(n), "t", |state| {
+            state.events.iter().any(|event| event.kind == "Task hook failed" && event.display_message == why)
+        });
+    }
     agent.shutdown().await;
 }

@@ -1,10 +1,12 @@
 //! The functions of consul-template, for templates of tasks.
 
 mod collections;
+mod consul;
 mod encode;
 mod math;
 mod nomad;
 mod text;
+mod vault;
 mod write;
 mod yaml;
 
@@ -31,13 +33,104 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dependency {
     /// A variable: the document of the HTTP API.
-    Variable { path: String, place: Place },
+    Variable {
+        path: String,
+        place: Place,
+    },
     /// Variables below a path: a list of their metadata.
-    Variables { prefix: String, place: Place },
+    Variables {
+        prefix: String,
+        place: Place,
+    },
     /// The instances of a service, all of them or so many, the same ones for the same key.
-    Service { name: String, choose: Option<(u32, String)>, place: Place },
+    Service {
+        name: String,
+        choose: Option<(u32, String)>,
+        place: Place,
+    },
     /// The names of all services: the list of the HTTP API.
-    Services { place: Place },
+    Services {
+        place: Place,
+    },
+    Consul(ConsulRead),
+    Vault(VaultRead),
+}
+
+/// What a template can read from Consul.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConsulRead {
+    pub kind: ConsulKind,
+    /// Of a key, a service or a node; the prefix of keys, with a slash at its end.
+    pub name: String,
+    /// Of instances of a service; empty for all.
+    pub tag: String,
+    /// Empty for that of the Consul agent.
+    pub datacenter: String,
+    /// The node that instances are ordered by their distance to.
+    pub near: String,
+    /// Only instances whose checks pass.
+    pub passing_only: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConsulKind {
+    Key,
+    Keys,
+    Service,
+    Services,
+    Nodes,
+    Node,
+}
+
+impl fmt::Display for ConsulRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ConsulKind::Key => "kv.block",
+            ConsulKind::Keys => "kv.list",
+            ConsulKind::Service => "health.service",
+            ConsulKind::Services => "catalog.services",
+            ConsulKind::Nodes => "catalog.nodes",
+            ConsulKind::Node => "catalog.node",
+        };
+        let tag = if self.tag.is_empty() { String::new() } else { format!("{}.", self.tag) };
+        let at = if self.datacenter.is_empty() { String::new() } else { format!("@{}", self.datacenter) };
+        let passing = if self.kind == ConsulKind::Service && self.passing_only { "|passing" } else { "" };
+        match format!("{tag}{}{at}{passing}", self.name) {
+            what if what.is_empty() => write!(f, "{kind}"),
+            what => write!(f, "{kind}({what})"),
+        }
+    }
+}
+
+/// What a template can read from Vault.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VaultRead {
+    pub kind: VaultKind,
+    /// Without a slash at either end. The `data` of a key-value store of version 2 may be left out.
+    pub path: String,
+    /// What is written, to get an answer.
+    pub data: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VaultKind {
+    Read,
+    List,
+    Write,
+    /// A certificate that is issued.
+    Certificate,
+}
+
+impl fmt::Display for VaultRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            VaultKind::Read => "vault.read",
+            VaultKind::List => "vault.list",
+            VaultKind::Write => "vault.write",
+            VaultKind::Certificate => "vault.pki",
+        };
+        write!(f, "{kind}({})", self.path)
+    }
 }
 
 /// As consul-template calls them.
@@ -60,6 +153,8 @@ impl fmt::Display for Dependency {
                 write!(f, "nomad.service({name}{}:{count}|{key})", at(place))
             }
             Dependency::Services { place } => write!(f, "nomad.services{}", at(place)),
+            Dependency::Consul(read) => write!(f, "{read}"),
+            Dependency::Vault(read) => write!(f, "{read}"),
         }
     }
 }
@@ -99,8 +194,8 @@ pub struct Session<'a> {
     scratch: Rc<RefCell<BTreeMap<String, Value>>>,
 }
 
-/// What needs a Consul.
-const CONSUL: [&str; 25] = [
+/// What would leave the sandbox, is only good for debugging consul-template, or is of Consul and not built.
+const NOT_HERE: [&str; 22] = [
     "byKey",
     "byMeta",
     "byPort",
@@ -108,38 +203,20 @@ const CONSUL: [&str; 25] = [
     "caRoots",
     "connect",
     "datacenters",
+    "executeTemplate",
     "explode",
     "exportedServices",
     "importedServices",
-    "key",
-    "keyExists",
     "keyExistsGet",
-    "keyOrDefault",
-    "ls",
-    "node",
-    "nodes",
     "partitions",
     "peerings",
-    "safeLs",
-    "safeTree",
-    "service",
-    "services",
-    "tree",
-    "tenancy",
-];
-
-/// What needs a Vault.
-const VAULT: [&str; 3] = ["pkiCert", "secret", "secrets"];
-
-/// What would leave the sandbox, or is only good for debugging consul-template.
-const NOT_HERE: [&str; 8] = [
-    "executeTemplate",
     "plugin",
     "sockaddr",
     "spew_dump",
     "spew_printf",
     "spew_sdump",
     "spew_sprintf",
+    "tenancy",
     "writeToFile",
 ];
 
@@ -152,7 +229,9 @@ const GROUPS: [Group; 4] = [text::call, encode::call, collections::call, math::c
 
 /// Whether there is such a function, usable here or not. Asked without arguments each group still knows its own names.
 pub fn is_known(name: &str) -> bool {
-    [CONSUL.as_slice(), &VAULT, &NOT_HERE, &OWN, &nomad::NAMES].iter().any(|names| names.contains(&name))
+    [NOT_HERE.as_slice(), &OWN, &nomad::NAMES, &consul::NAMES, &vault::NAMES]
+        .iter()
+        .any(|names| names.contains(&name))
         || GROUPS.iter().any(|group| group(name, &[]).is_some())
 }
 
@@ -170,8 +249,6 @@ impl<'a> Session<'a> {
         let given = Given(arguments);
         match name {
             name if self.denied.contains(name) => Err("function is disabled".to_string()),
-            name if CONSUL.contains(&name) => Err("needs Consul, which this node has not".to_string()),
-            name if VAULT.contains(&name) => Err("needs Vault, which this node has not".to_string()),
             name if NOT_HERE.contains(&name) => Err("this node does not have the function".to_string()),
             "env" => Ok(Value::text(self.source.env(&given.text(0)?).unwrap_or_default())),
             "envOrDefault" => {
@@ -185,6 +262,8 @@ impl<'a> Session<'a> {
             "file" => self.source.file(&given.text(0)?).map(Value::from_bytes),
             "timestamp" => self.timestamp(given),
             "scratch" => Ok(Value::Scratch(Rc::clone(&self.scratch))),
+            name if consul::NAMES.contains(&name) => consul::call(self, name, given),
+            name if vault::NAMES.contains(&name) => vault::call(self, name, given),
             name if nomad::NAMES.contains(&name) => nomad::call(self, name, given),
             name => {
                 let found = GROUPS.iter().find_map(|group| group(name, arguments));

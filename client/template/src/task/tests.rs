@@ -260,11 +260,9 @@ fn numbers_maps_and_the_scratch() {
 #[test]
 fn what_is_not_here_is_an_error_that_names_it() {
     for (template, expected) in [
-        ("{{ key \"a\" }}", "line 1: error calling key: needs Consul, which this node has not"),
-        (
-            "{{ with secret \"a\" }}{{ end }}",
-            "line 1: error calling secret: needs Vault, which this node has not",
-        ),
+        ("{{ connect \"a\" }}", "line 1: error calling connect: this node does not have the function"),
+        ("{{ with secret \"a\" \"b\" }}{{ end }}", "line 1: error calling secret: not k=v pair \"b\""),
+        ("{{ with secret \"/\" }}{{ end }}", "line 1: error calling secret: invalid format: \"/\""),
         ("{{ md5sum \"a\" }}", "line 1: error calling md5sum: function is disabled"),
         ("{{ sockaddr \"a\" }}", "line 1: error calling sockaddr: this node does not have the function"),
         ("{{ nope }}", "line 1: function \"nope\" not defined"),

@@ -80,6 +80,10 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         Command::RegisterHostVolume { volume } => {
             in_namespace(&volume.namespace, &[C::HostVolumeRegister, C::HostVolumeWrite])
         }
+        Command::CreateHostVolume { volume } => {
+            in_namespace(&volume.namespace, &[C::HostVolumeCreate, C::HostVolumeRegister, C::HostVolumeWrite])
+        }
+        Command::DetachCsiClaim { volume, .. } => in_namespace(&volume.namespace, &[C::CsiMountVolume]),
         Command::DeregisterVolume { volume, .. } => match volume.kind {
             VolumeKind::Csi => in_namespace(&volume.namespace, &[C::CsiWriteVolume]),
             VolumeKind::Host => in_namespace(&volume.namespace, &[C::HostVolumeDelete, C::HostVolumeWrite]),
@@ -146,6 +150,8 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::FinishRekey
         | Command::RegisterServices { .. }
         | Command::DeregisterServicesOfNode { .. }
+        | Command::ClaimCsiVolume { .. }
+        | Command::ReleaseCsiClaim { .. }
         | Command::GiveStateChunk { .. }
         | Command::RestoreState { .. } => false,
     };

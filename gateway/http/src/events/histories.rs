@@ -1,30 +1,40 @@
 //! What was: the life of an allocation, and the stories of other objects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use api::{AllocationHistory, AllocationTransition, HistoryLine, ObjectHistory, Params, Requester};
+use api::{
+    AllocationHistory, AllocationTransition, AsOf, HistoryLine, HistoryVerified, ObjectHistory, Requester,
+};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
-use history::{History, HistoryError, Life, Line, Object, Placement, Transition};
+use history::{History, HistoryError, Life, Line, LogPage, Object, Placement, Transition, Verified};
 use model::{AllocId, Caller, DeploymentId, EvalId, JobKey};
 use state::State;
 
-use crate::access::{Access, ReadJob, ReadNodes, Right, Somewhere};
+use crate::access::{Access, Management, ReadJob, ReadNodes, Right, Somewhere};
 use crate::answer::{self, Answer, Meta};
 use crate::app_state::AppState;
+use crate::blocking::{index_of, past};
 use crate::error::Failure;
-use crate::request::{self, Call};
+use crate::request::{Read, ReadNow, Reading};
 
 /// How long a reader of a history waits until it has what the state shows already.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Fewest characters of an id that is looked up: fewer match one allocation in sixteen.
 const PREFIX_MIN: usize = 2;
 
+/// Facts of one page of the log, unless another number is asked for, and at most. A batch is not divided.
+const LOG_PAGE: usize = 100;
+const LOG_PAGE_MAX: usize = 1000;
+
 pub(super) fn router() -> Router<AppState> {
     Router::new()
+        .route("/v1/history", get(log))
+        .route("/v1/history/verify", get(verify))
         .route("/v1/allocation/{id}/history", get(allocation))
         .route("/v1/job/{id}/history", get(job))
         .route("/v1/node/{id}/history", get(node))
@@ -32,23 +42,76 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/deployment/{id}/history", get(deployment))
 }
 
+/// The log in words, from `since` to `as_of`, in pages.
+async fn log(With(server): With<AppState>, read: Read<Management>) -> Answer {
+    read.without_filter()?;
+    let since = read.params.moment("since")?;
+    let from = match read.options.next_token.as_str() {
+        "" => None,
+        token => Some(token.parse().map(Index).map_err(|_| Failure::invalid("invalid `next_token`"))?),
+    };
+    let most = read.options.per_page.map_or(LOG_PAGE, |most| (most as usize).min(LOG_PAGE_MAX));
+    let until = moment(&server, &read).await?.index;
+    let history = server.history.clone();
+    let page = blocking(move || {
+        let from = match (from, since) {
+            (Some(from), _) => from,
+            (None, None) => Index::ZERO,
+            (None, Some(AsOf::Index(index))) => index,
+            // What came after the newest index of then.
+            (None, Some(moment)) => match index_of(&history, moment) {
+                Ok(index) => index.next(),
+                Err(HistoryError::Gone { .. }) => Index::ZERO,
+                Err(error) => return Err(past("since", &error)),
+            },
+        };
+        history.log(from, until, most).map_err(|error| failed(&error))
+    });
+    let LogPage { lines, next, cut_short } = page.await?;
+    let lines = lines.iter().map(line).collect::<Vec<_>>().into();
+    let next_token = next.map(|next| next.to_string());
+    let meta = Meta { index: until, known_leader: server.known_leader(), next_token };
+    Ok(answer::with_meta(answer::json(&ObjectHistory { id: String::new(), lines, cut_short }), &meta))
+}
+
+/// A part of the log folded again: from `since`, the oldest there is without it.
+async fn verify(With(server): With<AppState>, read: ReadNow<Management>) -> Answer {
+    let since = read.0.params.moment("since")?;
+    let _turn = server.openings.clone().acquire_owned().await.expect("nobody closes the semaphore");
+    let history = server.history.clone();
+    let folded = blocking(move || {
+        let from = match since {
+            Some(moment) => index_of(&history, moment),
+            None => history.oldest(),
+        };
+        let verified = from.and_then(|from| Ok((from, history.verify(from)?)));
+        verified.map_err(|error| past("since", &error))
+    });
+    let (from, verified) = folded.await?;
+    let tables = verified.digest.tables();
+    let digests =
+        tables.iter().map(|(table, digest)| (table.to_string(), format!("{digest:016x}"))).collect();
+    let Verified { to, newest, batches, events, bytes, .. } = verified;
+    let (from, to, newest) = (from.0, to.0, newest.0);
+    answered(&server, verified.to, &HistoryVerified { from, to, newest, batches, events, bytes, digests })
+}
+
 async fn allocation(
     With(server): With<AppState>,
     Path(id): Path<String>,
-    call: Call<Somewhere<ReadJob>>,
+    read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
-    check_now(&call.params)?;
-    let state = server.control.state();
+    let state = moment(&server, &read).await?;
     let (index, history) = (state.index, server.history.clone());
-    let read = move || {
+    let find = move || {
         let alloc = find_alloc(&state, &history, &id)?;
         let life = history.life(alloc, index, PATIENCE).map_err(|error| failed(&error))?;
-        if !may_see(&state, &call.access, alloc, life.placement.as_ref()) {
+        if !may_see(&state, &read.access, alloc, life.placement.as_ref()) {
             return Err(unknown_alloc());
         }
-        Ok((alloc, life))
+        Ok((alloc, life.until(index)))
     };
-    let (alloc, Life { transitions, cut_short, .. }) = blocking(read).await?;
+    let (alloc, Life { transitions, cut_short, .. }) = blocking(find).await?;
     if transitions.is_empty() {
         return Err(unknown_alloc());
     }
@@ -56,48 +119,49 @@ async fn allocation(
     answered(&server, index, &AllocationHistory { id: alloc.to_string(), transitions, cut_short })
 }
 
-async fn job(With(server): With<AppState>, Path(id): Path<String>, call: Call<ReadJob>) -> Answer {
-    check_now(&call.params)?;
-    let key = JobKey::new(call.params.namespace(), &id);
-    story(&server, id, Some(Object::Job(key)), "job not found").await
+async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
+    let key = JobKey::new(read.params.namespace(), &id);
+    let state = moment(&server, &read).await?;
+    story(&server, state.index, id, Some(Object::Job(key)), "job not found").await
 }
 
-async fn node(With(server): With<AppState>, Path(id): Path<String>, call: Call<ReadNodes>) -> Answer {
-    check_now(&call.params)?;
+async fn node(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
     let object = id.parse().ok().map(Object::Node);
-    story(&server, id, object, "node not found").await
+    let state = moment(&server, &read).await?;
+    story(&server, state.index, id, object, "node not found").await
 }
 
 async fn evaluation(
     With(server): With<AppState>,
     Path(id): Path<String>,
-    call: Call<Somewhere<ReadJob>>,
+    read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
-    check_now(&call.params)?;
     let eval: Option<EvalId> = id.parse().ok();
-    let state = server.control.state();
+    let state = moment(&server, &read).await?;
     let known = eval.and_then(|id| state.evals.lookup(id)).map(|eval| eval.facts.key.namespace.as_str());
-    let object = eval.filter(|_| of_namespace(&call.access, known)).map(Object::Eval);
-    story(&server, id, object, "eval not found").await
+    let object = eval.filter(|_| of_namespace(&read.access, known)).map(Object::Eval);
+    story(&server, state.index, id, object, "eval not found").await
 }
 
 async fn deployment(
     With(server): With<AppState>,
     Path(id): Path<String>,
-    call: Call<Somewhere<ReadJob>>,
+    read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
-    check_now(&call.params)?;
     let deployment: Option<DeploymentId> = id.parse().ok();
-    let state = server.control.state();
+    let state = moment(&server, &read).await?;
     let known = deployment.and_then(|id| state.deployments.lookup(id));
     let known = known.map(|known| state.jobs.get(known.job).key.namespace.as_str());
-    let object = deployment.filter(|_| of_namespace(&call.access, known)).map(Object::Deployment);
-    story(&server, id, object, "deployment not found").await
+    let object = deployment.filter(|_| of_namespace(&read.access, known)).map(Object::Deployment);
+    story(&server, state.index, id, object, "deployment not found").await
 }
 
-/// A history is already of the past.
-fn check_now(params: &Params) -> Result<(), Failure> {
-    if params.get("as_of").is_some() { Err(request::reads_the_past()) } else { Ok(()) }
+/// Up to where a history is wanted. Without `as_of` it is read also while nobody leads: that is when it is needed.
+async fn moment(server: &AppState, read: &Reading) -> Result<Arc<State>, Failure> {
+    match read.options.as_of {
+        None => Ok(server.control.state()),
+        Some(_) => Ok(server.moment(read).await?.0),
+    }
 }
 
 /// The caller may see what stood in this namespace. What was forgotten with its namespace is for who may see everything.
@@ -115,15 +179,22 @@ pub(crate) fn may_see(state: &State, access: &Access, id: AllocId, placed: Optio
     of_namespace(access, job.map(|key| key.namespace.as_str()))
 }
 
-async fn story(server: &AppState, id: String, object: Option<Object>, unknown: &'static str) -> Answer {
+async fn story(
+    server: &AppState,
+    index: Index,
+    id: String,
+    object: Option<Object>,
+    unknown: &'static str,
+) -> Answer {
     let object = object.ok_or_else(|| Failure::not_found(unknown))?;
-    let (index, history) = (server.control.state().index, server.history.clone());
+    let history = server.history.clone();
     let read = move || history.story(&object, index, PATIENCE).map_err(|error| failed(&error));
     let story = blocking(read).await?;
-    if story.lines.is_empty() {
+    let lines: Vec<_> = story.lines.iter().filter(|one| one.index <= index).map(line).collect();
+    if lines.is_empty() {
         return Err(Failure::not_found(unknown));
     }
-    let lines = story.lines.iter().map(line).collect();
+    let lines = lines.into();
     answered(server, index, &ObjectHistory { id, lines, cut_short: story.cut_short })
 }
 
@@ -181,6 +252,7 @@ fn line(of: &Line) -> HistoryLine {
         ordinal: u32::from(of.ordinal),
         time: of.time.into(),
         event: of.event.to_string(),
+        object: of.object.clone(),
         actor: of.actor.to_string(),
         requester: of.requester().map(requester),
         description: of.description.clone(),

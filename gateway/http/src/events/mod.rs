@@ -11,4 +11,4 @@ mod tests;
 
 pub(crate) use histories::{find_alloc, may_see, transition, unknown_alloc};
 pub(crate) use route::router;
-pub use source::feed;
+pub use source::{feed, states};

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
-use api::{ClusterTag, Params, StreamPosition, TopicFilter};
+use api::{ClusterTag, EventId, Params, StreamPosition, TopicFilter, go_bool};
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use base::{Duration, Index, Time};
-use feed::{Cursor, EventFilter, Viewer};
+use feed::{Condition, Cursor, EventFilter, View, Viewer};
+use filter::Filter;
 use model::document::Timestamp;
 
 use crate::error::Failure;
@@ -20,8 +21,22 @@ pub(super) struct StreamQuery {
     pub from: Option<From>,
     /// The cluster whose stream the position is in, if it says so.
     pub cluster: Option<ClusterTag>,
+    /// The last place to read. `None` reads on for ever.
+    pub to: Option<To>,
+    /// Begin with the oldest event there is if what was asked for is no longer kept.
+    pub skips_gaps: bool,
     /// Server-sent events instead of lines of JSON.
     pub messages: bool,
+}
+
+/// Where a reader wants its stream to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// With what there is now.
+    Now,
+    Before(Cursor, Option<ClusterTag>),
+    Time(Time),
+    Ago(Duration),
 }
 
 /// A place in the stream that a reader does not know the index of.
@@ -34,6 +49,7 @@ pub(super) enum From {
     Time(Time),
     /// This long ago.
     Ago(Duration),
+    Place(Cursor, Option<ClusterTag>),
 }
 
 impl StreamQuery {
@@ -46,9 +62,9 @@ impl StreamQuery {
     ) -> Result<StreamQuery, Failure> {
         let namespace = params.namespace();
         let filter = EventFilter {
-            topics: topics(params)?,
             namespace: (namespace != "*").then(|| namespace.to_string()),
-            viewer,
+            condition: condition(params)?,
+            ..EventFilter::of_topics(topics(params)?, viewer)
         };
         let (index, from) = (index(params)?.map(Cursor::at), from(params)?);
         if index.is_some() && from.is_some() {
@@ -64,7 +80,79 @@ impl StreamQuery {
             let kind = kind.split(';').next().unwrap_or_default();
             kind.trim().eq_ignore_ascii_case("text/event-stream")
         });
-        Ok(StreamQuery { filter, start, from, cluster, messages })
+        let filter = EventFilter { view: view(params, messages)?, ..filter };
+        let (to, skips_gaps) = (to(params)?, skips_gaps(params)?);
+        Ok(StreamQuery { filter, start, from, cluster, to, skips_gaps, messages })
+    }
+}
+
+fn condition(params: &Params) -> Result<Option<Condition>, Failure> {
+    let text = params.get("filter").unwrap_or_default();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let invalid = |why: String| Failure::invalid(format!("Unable to parse filter: {why}"));
+    let filter = Filter::parse(text).map_err(|why| invalid(why.to_string()))?;
+    Condition::new(filter).map(Some).map_err(|why| invalid(why.to_string()))
+}
+
+/// Lines of JSON are as Nomad has them, unless more is asked for; messages say who and when.
+fn view(params: &Params, messages: bool) -> Result<View, Failure> {
+    let (view, format) = (params.get("view").unwrap_or_default(), params.get("format").unwrap_or_default());
+    let view = match view {
+        "" if messages => View::Full,
+        "" => View::Nomad,
+        "full" => View::Full,
+        "key" => View::Key,
+        other => return Err(Failure::invalid(format!("Unable to parse view: {other:?} is not full or key"))),
+    };
+    match format {
+        "" => Ok(view),
+        "cloudevents" if params.get("view").is_some_and(|view| view == "key") => {
+            Err(Failure::invalid("format=cloudevents and view=key exclude each other"))
+        }
+        "cloudevents" => Ok(View::CloudEvents),
+        other => Err(Failure::invalid(format!("Unable to parse format: {other:?} is not cloudevents"))),
+    }
+}
+
+fn to(params: &Params) -> Result<Option<To>, Failure> {
+    let follows = match params.get("follow").unwrap_or_default() {
+        "" => true,
+        text => go_bool(text).ok_or_else(|| {
+            Failure::invalid(format!("Unable to parse follow: {text:?} is not true or false"))
+        })?,
+    };
+    let text = params.get("to").unwrap_or_default();
+    let place = || {
+        text.parse::<StreamPosition>()
+            .ok()
+            .map(|position| To::Before(Cursor::after(position.after), position.cluster))
+    };
+    let time = || text.parse::<Timestamp>().ok().map(|stamp| To::Time(stamp.time()));
+    match text {
+        "" if follows => Ok(None),
+        "" | "now" => Ok(Some(To::Now)),
+        _ => match place().or_else(|| ago(text).map(To::Ago)).or_else(time) {
+            Some(to) => Ok(Some(to)),
+            None => Err(Failure::invalid(format!("Unable to parse to: {text:?} is not now, {PLACES}"))),
+        },
+    }
+}
+
+const PLACES: &str = "an event id, an index, a span like -10m, or a time";
+
+/// A span before now, with or without its sign.
+fn ago(text: &str) -> Option<Duration> {
+    let span: Duration = text.strip_prefix('-').unwrap_or(text).parse().ok()?;
+    (span >= Duration::ZERO).then_some(span)
+}
+
+fn skips_gaps(params: &Params) -> Result<bool, Failure> {
+    match params.get("on_gap").unwrap_or_default() {
+        "" | "fail" => Ok(false),
+        "skip" => Ok(true),
+        other => Err(Failure::invalid(format!("Unable to parse on_gap: {other:?} is not fail or skip"))),
     }
 }
 
@@ -92,17 +180,21 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<StreamPosition>, Failure>
 
 fn from(params: &Params) -> Result<Option<From>, Failure> {
     let text = params.get("from").unwrap_or_default();
-    let ago = || text.parse().ok().filter(|span| *span >= Duration::ZERO).map(From::Ago);
-    let time = || text.parse::<Timestamp>().ok().map(|stamp| From::Time(stamp.time()));
-    let unknown = || {
-        let text = format!("Unable to parse from: {text:?} is not start, now, a span like 10m, or a time");
-        Failure::invalid(text)
+    // The event itself, or all of the index.
+    let place = || {
+        let at = |id: EventId| match id.ordinal {
+            u32::MAX => Cursor::at(id.index),
+            ordinal => Cursor { index: id.index, ordinal },
+        };
+        text.parse::<StreamPosition>().ok().map(|position| From::Place(at(position.after), position.cluster))
     };
+    let time = || text.parse::<Timestamp>().ok().map(|stamp| From::Time(stamp.time()));
+    let unknown = || Failure::invalid(format!("Unable to parse from: {text:?} is not start, now, {PLACES}"));
     match text {
         "" => Ok(None),
         "start" => Ok(Some(From::Start)),
         "now" => Ok(Some(From::Now)),
-        _ => ago().or_else(time).map(Some).ok_or_else(unknown),
+        _ => place().or_else(|| ago(text).map(From::Ago)).or_else(time).map(Some).ok_or_else(unknown),
     }
 }
 

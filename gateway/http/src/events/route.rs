@@ -10,11 +10,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::{Duration, Index};
 use bytes::Bytes;
-use feed::{Cursor, Encoder, Feed, STREAMS_MAX, Subscription};
+use feed::{Cursor, Encoder, Feed, STREAMS_MAX, Subscription, View};
 use futures_util::stream;
 
 use super::histories;
-use super::query::{self, From, StreamQuery};
+use super::query::{self, From, StreamQuery, To};
 use super::reader::TokenReader;
 use crate::access::Each;
 use crate::answer::Answer;
@@ -34,24 +34,49 @@ async fn stream(With(server): With<AppState>, call: Call<Each>, headers: HeaderM
     let mut query = StreamQuery::read(&call.params, &headers, Arc::new(reader))?;
     check_cluster(query.cluster, server.events.cluster())?;
     if let Some(from) = query.from {
-        query.start = first_after(&server, from).await?.map(Cursor::at);
+        query.start = first_after(&server, from).await?;
     }
     if let Some(start) = query.start {
         check_not_ahead(&server, start).await?;
+    }
+    if let Some(to) = query.to {
+        query.filter.end = Some(end(&server, to).await?);
     }
     subscribe(&server.events, query)
 }
 
 /// `None`: the oldest event there is.
-async fn first_after(server: &AppState, from: From) -> Result<Option<Index>, Failure> {
+async fn first_after(server: &AppState, from: From) -> Result<Option<Cursor>, Failure> {
     let time = match from {
         From::Start => return Ok(None),
-        From::Now => return Ok(Some(server.events.newest())),
+        From::Now => return Ok(Some(Cursor::at(server.events.newest()))),
+        From::Place(place, cluster) => {
+            check_cluster(cluster, server.events.cluster())?;
+            return Ok(Some(place));
+        }
         From::Time(time) => time,
         From::Ago(span) => now().plus(Duration(-span.0)),
     };
     let first = server.events.since(time).await;
-    first.map(Some).map_err(|error| Failure::internal(error.to_string()))
+    first.map(|index| Some(Cursor::at(index))).map_err(|error| Failure::internal(error.to_string()))
+}
+
+/// Right after the last event that is wanted.
+async fn end(server: &AppState, to: To) -> Result<Cursor, Failure> {
+    let time = match to {
+        To::Now => return Ok(Cursor::at(server.events.newest())),
+        To::Before(place, cluster) => {
+            check_cluster(cluster, server.events.cluster())?;
+            return Ok(place);
+        }
+        To::Time(time) if time > now() => {
+            return Err(Failure::invalid("to: that time is still to come: leave it out to follow"));
+        }
+        To::Time(time) => time,
+        To::Ago(span) => now().plus(Duration(-span.0)),
+    };
+    let later = server.events.since(time.plus(Duration(1))).await;
+    later.map(Cursor::at).map_err(|error| Failure::internal(error.to_string()))
 }
 
 /// A position that names no cluster fits all, and a server that knows none yet takes every position.
@@ -84,9 +109,12 @@ async fn check_not_ahead(server: &AppState, start: Cursor) -> Result<(), Failure
 /// 429 when too many streams are open.
 pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
     let oldest = feed.oldest();
-    let start = query.start.unwrap_or(Cursor::at(oldest));
-    if start.index < oldest {
-        return Ok(gone(start.index, oldest));
+    let mut start = query.start.unwrap_or(Cursor::at(oldest));
+    let gap = (start.index < oldest).then_some(start.index);
+    match gap {
+        Some(wanted) if !query.skips_gaps => return Ok(gone(wanted, oldest)),
+        Some(_) => start = Cursor::at(oldest),
+        None => {}
     }
     let slot = feed.slot().ok_or_else(|| {
         Failure::too_many(format!("{STREAMS_MAX} event streams are open already: try again later"))
@@ -95,8 +123,14 @@ pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
         let encoder =
             if query.from.is_some() { Encoder::announced_messages(start) } else { Encoder::messages(start) };
         ("text/event-stream", encoder)
+    } else if query.filter.view == View::CloudEvents {
+        ("application/x-ndjson", Encoder::Lines)
     } else {
         ("application/json", Encoder::lines())
+    };
+    let encoder = match gap {
+        Some(wanted) => encoder.after_gap(wanted, oldest),
+        None => encoder,
     };
     let subscription = Subscription::new(feed.clone(), query.filter, start, encoder, slot);
     let headers = [
@@ -106,7 +140,8 @@ pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
         // Proxies that collect answers before they pass them on would hold back events.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, body(subscription)).into_response())
+    let skipped = gap.map(|_| [(OLDEST, HeaderValue::from(oldest.0))]);
+    Ok((headers, skipped, body(subscription)).into_response())
 }
 
 /// Asked for more only when the socket accepts more.

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use base::Index;
 use control::Control;
 use feed::{Feed, Source};
+use history::States;
 use journal::Journal;
 use state::State;
 use tokio::sync::watch;
@@ -13,6 +14,21 @@ pub fn feed(control: Control) -> Feed {
 }
 
 struct ControlSource(Control);
+
+/// The states of a running server, for its history.
+pub fn states(control: Control) -> impl States {
+    ControlSource(control)
+}
+
+impl States for ControlSource {
+    fn published(&self) -> Arc<State> {
+        self.0.state()
+    }
+
+    fn origin(&self) -> Arc<State> {
+        self.0.origin()
+    }
+}
 
 impl Source for ControlSource {
     fn journal(&self) -> &Arc<dyn Journal> {

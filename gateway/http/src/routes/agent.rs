@@ -18,7 +18,7 @@ use crate::access::{Anyone, ReadAgent, ReadNodes, WriteAgent};
 use crate::answer::{self, Answer};
 use crate::app_state::{AgentInfo, AppState, NOMAD_VERSION, now};
 use crate::error::Failure;
-use crate::request::{Call, Json, Read};
+use crate::request::{Call, Json, ReadNow};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -42,7 +42,7 @@ async fn own(With(server): With<AppState>, _: Call<ReadAgent>) -> Answer {
     Ok(answer::json(&AgentSelf { config, member: member(&server), stats: stats(&server) }))
 }
 
-async fn members(With(server): With<AppState>, _: Read<ReadNodes>) -> Answer {
+async fn members(With(server): With<AppState>, _: ReadNow<ReadNodes>) -> Answer {
     let agent = &server.agent;
     Ok(answer::json(&ServerMembers {
         server_name: agent.name.clone(),
@@ -94,7 +94,7 @@ async fn reload(With(server): With<AppState>, _: Call<WriteAgent>) -> Answer {
 }
 
 /// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.
-async fn health(With(server): With<AppState>, read: Read<Anyone>) -> Answer {
+async fn health(With(server): With<AppState>, ReadNow(read): ReadNow<Anyone>) -> Answer {
     let asked: Vec<&str> = read.params.all("type").collect();
     let wants = |kind: &str| asked.is_empty() || asked.contains(&kind);
     let has_client = server.agent.node.is_some();

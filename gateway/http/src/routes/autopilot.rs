@@ -12,7 +12,7 @@ use crate::access::ReadOperator;
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::request::{Json, Read, Write};
+use crate::request::{Json, Read, ReadNow, Write};
 
 pub(super) fn router() -> Router<AppState> {
     let invalid = async || Failure::not_found("Invalid method");
@@ -23,8 +23,7 @@ pub(super) fn router() -> Router<AppState> {
 
 /// Before the first leader wrote it down: what holds anyway.
 async fn configuration(With(server): With<AppState>, read: Read<ReadOperator>) -> Answer {
-    server.fresh(read.options.consistency, read.options.min_index).await?;
-    let state = server.control.state();
+    let (state, _) = server.moment(&read).await?;
     let unset = Configured { rules: Autopilot::default(), created: Index::ZERO, modified: Index::ZERO };
     Ok(answer::json(&view(state.operator.autopilot.as_ref().unwrap_or(&unset))))
 }
@@ -48,7 +47,7 @@ async fn configure(
 }
 
 /// 429 while some server is not healthy, with the same body.
-async fn health(With(server): With<AppState>, _: Read<ReadOperator>) -> Answer {
+async fn health(With(server): With<AppState>, _: ReadNow<ReadOperator>) -> Answer {
     let health = server.cluster.health().await?;
     let status = if health.healthy { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
     Ok((status, answer::json(&health)).into_response())

@@ -1,15 +1,16 @@
 //! What is asked of the node that runs an allocation.
 
 use axum::Router;
-use axum::extract::{Path, State as With};
+use axum::extract::{Path, Request, State as With};
 use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use model::document::Map;
 use model::{AllocId, NodeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tower::ServiceExt;
 use wire::messages::{
     AllocChecksResponse, AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSpecificRequest,
     AllocStatsRequest, AllocStatsResponse, ClientStatsResponse, Empty, GenericResponse, NodeSpecificRequest,
@@ -38,6 +39,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/client/allocation/{id}/restart", write(restart))
         .route("/v1/client/allocation/{id}/signal", write(signal))
         .route("/v1/client/allocation/{id}/gc", any(collect))
+        .route("/v1/client/allocation/{id}/snapshot", get(snapshot))
         .route("/v1/client/allocation/{id}/checks", get(checks))
         .route("/v1/allocation/{id}/checks", get(checks))
         .route("/v1/client/allocation/{id}/pause", write(set_pause).get(pause))
@@ -137,6 +139,21 @@ async fn collect(
     let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server, &call.access) };
     let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT, &request).await?;
     Ok(answer::json(&Empty {}))
+}
+
+/// What the node of this agent answers itself, to another node that shows a token of the servers.
+async fn snapshot(With(server): With<AppState>, request: Request) -> Response {
+    match server.node_routes.get() {
+        Some(routes) => {
+            // What this router has found in the path is nothing to the other one.
+            let (parts, body) = request.into_parts();
+            let mut request = Request::new(body);
+            (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
+                (parts.method, parts.uri, parts.headers);
+            routes.clone().oneshot(request).await.into_response()
+        }
+        None => Failure::invalid("node is not running a Nomad Client").into_response(),
+    }
 }
 
 async fn checks(

@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/explain", get(job))
+        .route("/v1/node/{id}/explain/{*job}", get(why_not))
         .route("/v1/evaluation/{id}/explain", get(evaluation))
         .route("/v1/allocation/{id}/explain", get(allocation))
         .route("/v1/deployment/{id}/explain", get(deployment))
@@ -36,7 +37,22 @@ async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read<Re
     let key = jobs::key(&read.params, &id);
     answered(server, read, move |server, state, _| {
         let row = state.jobs.find(&key).ok_or_else(|| Failure::not_found(jobs::NOT_FOUND))?;
-        Ok(why::job(&server.events, state, row))
+        Ok(why::job(&server.history, state, row))
+    })
+    .await
+}
+
+async fn why_not(
+    With(server): With<AppState>,
+    Path((node, job)): Path<(String, String)>,
+    read: Read<ReadJob>,
+) -> Answer {
+    let key = jobs::key(&read.params, &job);
+    answered(server, read, move |_, state, read| {
+        let job = state.jobs.find(&key).ok_or_else(|| Failure::not_found(jobs::NOT_FOUND))?;
+        read.access.require::<ReadNodes>("")?;
+        let node = node.parse().ok().and_then(|id: NodeId| state.nodes.find(id));
+        Ok(why::why_not(state, job, node.ok_or_else(|| Failure::not_found("node not found"))?))
     })
     .await
 }
@@ -48,7 +64,7 @@ async fn evaluation(
 ) -> Answer {
     answered(server, read, move |server, state, read| {
         let eval = read.eval(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
-        Ok(why::evaluation(&server.events, state, eval))
+        Ok(why::evaluation(&server.history, state, eval))
     })
     .await
 }
@@ -80,16 +96,16 @@ async fn allocation(
 ) -> Answer {
     answered(server, read, move |server, state, read| {
         let id = find_alloc(state, &server.history, &id)?;
-        let life = server.history.life(id, state.index, PATIENCE);
+        let life = server.history.life(id, state.index, PATIENCE).map(|life| life.until(state.index));
         let placed = life.as_ref().ok().and_then(|life| life.placement.as_ref());
         if !may_see(state, &read.access, id, placed) {
             return Err(unknown_alloc());
         }
         let mut why = match state.allocs.lookup(id) {
-            Some(alloc) => why::allocation(&server.events, state, alloc),
+            Some(alloc) => why::allocation(&server.history, state, alloc),
             None => {
                 let placement = life.as_ref().ok().and_then(|life| life.placement.as_ref());
-                why::forgotten(&server.events, state, id, placement.ok_or_else(unknown_alloc)?)
+                why::forgotten(&server.history, state, id, placement.ok_or_else(unknown_alloc)?)
             }
         };
         match life {
@@ -114,8 +130,7 @@ async fn answered<T: Serialize + Send + 'static>(
     explain: impl FnOnce(&AppState, &Arc<State>, &Reading) -> Result<T, Failure> + Send + 'static,
 ) -> Answer {
     let read = read.into();
-    let known_leader = server.fresh(read.options.consistency, read.options.min_index).await?;
-    let state = server.control.state();
+    let (state, known_leader) = server.moment(&read).await?;
     let turn = server.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
     let index: Index = state.index;
     let explained = tokio::task::spawn_blocking(move || {

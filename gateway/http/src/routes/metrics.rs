@@ -21,14 +21,14 @@ use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
 use crate::blocking::WAITING_READS_MAX;
 use crate::error::Failure;
-use crate::request::Read;
+use crate::request::ReadNow;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/metrics", get(metrics))
 }
 
 /// Gauges are read off the state when asked: nothing is counted beside it.
-async fn metrics(With(server): With<AppState>, read: Read<Anyone>) -> Answer {
+async fn metrics(With(server): With<AppState>, ReadNow(read): ReadNow<Anyone>) -> Answer {
     let prometheus = read.params.get("format") == Some("prometheus");
     if prometheus && !server.agent.prometheus {
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled"));

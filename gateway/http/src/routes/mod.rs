@@ -35,6 +35,7 @@ mod search;
 mod services;
 mod status;
 mod statuses;
+mod storage;
 mod system;
 mod variables;
 mod volumes;

@@ -16,7 +16,7 @@ use crate::answer::{self, Answer, INDEX};
 use crate::app_state::AppState;
 use crate::cluster_admin::PeerName;
 use crate::error::Failure;
-use crate::request::{Call, Read};
+use crate::request::{Call, Read, ReadNow};
 use crate::view;
 use crate::view::node::Extras;
 
@@ -36,7 +36,7 @@ pub(super) fn router() -> Router<AppState> {
         )
 }
 
-async fn raft_configuration(With(server): With<AppState>, _: Read<Management>) -> Answer {
+async fn raft_configuration(With(server): With<AppState>, _: ReadNow<Management>) -> Answer {
     Ok(answer::json(&server.cluster.raft_configuration()))
 }
 
@@ -89,7 +89,7 @@ fn peer_name(call: &Call<Management>) -> Result<PeerName, Failure> {
     }
 }
 
-async fn save_snapshot(With(server): With<AppState>, read: Read<SaveSnapshot>) -> Answer {
+async fn save_snapshot(With(server): With<AppState>, ReadNow(read): ReadNow<SaveSnapshot>) -> Answer {
     server.fresh(read.options.consistency, read.options.min_index).await?;
     let file = server.snapshots.save().await?;
     let mut headers = HeaderMap::from_iter([

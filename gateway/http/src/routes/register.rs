@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
-use jobspec::{Effect, Files, Finding, NoFiles, Source, Variables};
+use jobspec::{Effect, Files, Finding, NoFiles, Nodes, Source, Variables};
 use model::command::RegisterJob;
 use model::document::sizes::check_sizes;
 use model::document::{Job, JobSubmission};
@@ -140,6 +140,7 @@ pub(super) fn checked(
     let errors = found.errors.iter().map(ToString::to_string);
     let errors = errors.chain(too_many(server, &job)).collect();
     warnings.extend(found.warnings);
+    warnings.extend(without_identity(server, &job));
     let submission = request.submission.and_then(|given| kept(given, &mut warnings));
     let key =
         JobKey::new(job.namespace.as_deref().unwrap_or_default(), job.id.as_deref().unwrap_or_default());
@@ -157,6 +158,21 @@ pub(super) fn checked(
 /// What depends on the servers' settings, and is decided by the leader's.
 fn too_many(server: &AppState, job: &Job) -> Option<String> {
     rules::check_counts(job, server.job_count_max).err().map(|rejection| rejection.to_string())
+}
+
+/// Nodes of this release log in to Vault with identities, and with nothing else.
+fn without_identity(server: &AppState, job: &Job) -> Vec<String> {
+    if NodesSeen(&server.control.state()).any_foreign() {
+        return Vec::new();
+    }
+    let missing = jobspec::missing_vault_identities(job).into_iter();
+    missing
+        .map(|(task, identity)| {
+            format!(
+                "task \"{task}\" has a vault block and no identity \"{identity}\", and these servers add none: it fails to start"
+            )
+        })
+        .collect()
 }
 
 /// What is sure to fail, and what is worth a warning.
@@ -184,6 +200,7 @@ fn complete(
     server.check_region(&region)?;
     job.region = Some(region);
     jobspec::canonicalize(job);
+    jobspec::imply_identities(job, &server.identities);
     jobspec::imply_constraints(job);
     jobspec::imply_service_discovery(job, || offers_service_discovery(&server.control.state()));
     Ok(())

@@ -6,7 +6,7 @@ use crate::access::Anyone;
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::request::Read;
+use crate::request::ReadNow;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -15,14 +15,14 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/regions", get(regions))
 }
 
-async fn leader(With(server): With<AppState>, _: Read<Anyone>) -> Answer {
+async fn leader(With(server): With<AppState>, _: ReadNow<Anyone>) -> Answer {
     // Also when any server may answer: the question is who leads.
     server.fresh(api::Consistency::Leased, base::Index::ZERO).await?;
     let leader = server.cluster.leader().ok_or_else(|| Failure::internal("No cluster leader"))?;
     Ok(answer::json(&leader))
 }
 
-async fn peers(With(server): With<AppState>, _: Read<Anyone>) -> Answer {
+async fn peers(With(server): With<AppState>, _: ReadNow<Anyone>) -> Answer {
     Ok(answer::json(&server.cluster.peers()))
 }
 

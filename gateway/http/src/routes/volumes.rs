@@ -2,13 +2,14 @@
 
 use axum::Router;
 use axum::extract::{Path, State as With};
-use axum::routing::{any, delete, get, put};
-use base::Index;
+use axum::routing::{any, delete, get};
+use base::{Index, Uuid};
 use model::document::{CSIVolume, HostVolume};
-use model::{Command, JobKey, VolumeKey, VolumeKind};
+use model::{Command, JobKey, Rejection, VolumeKey, VolumeKind};
 use serde_json::Value;
 use state::State;
-use state::volume::{Document, Registered, csi_users};
+use state::volume::{Document, Registered, csi_users, is_used};
+use wire::messages::{ClientHostVolumeRequest, ClientHostVolumeResponse, method};
 
 use api::{
     CSIVolumeRegisterRequest, CSIVolumeRegisterResponse, HostVolumeDeleteResponse, HostVolumeRegisterRequest,
@@ -17,48 +18,33 @@ use api::{
 
 use super::write;
 use crate::access::{
-    DeleteHostVolumes, Each, ListCsiVolumes, ListPlugins, ReadCsiVolume, ReadHostVolumes, ReadPlugins,
+    self, DeleteHostVolumes, Each, ListCsiVolumes, ListPlugins, ReadCsiVolume, ReadHostVolumes, ReadPlugins,
 };
 use crate::answer::{Answer, done, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Page, page};
-use crate::request::{Call, Json, Read, Reading, Write, as_json};
+use crate::request::{Call, Json, Read, Reading, Write, as_json, random};
 use crate::view::volume as view;
 
 const NOT_FOUND: &str = "volume not found";
 
-/// What a node has to do with a volume: this release asks no plugin for it.
-const BY_PLUGINS: &[&str] = &[
-    "/v1/volumes/external",
-    "/v1/volumes/snapshot",
-    "/v1/volume/csi/{id}/create",
-    "/v1/volume/csi/{id}/delete",
-    "/v1/volume/csi/{id}/detach",
-    "/v1/volume/host/create",
-];
-
 pub(super) fn router() -> Router<AppState> {
     let elsewhere = async || Failure::not_found("resource not found");
-    let routes = Router::new()
+    Router::new()
         .route("/v1/volumes", get(list).merge(write(register_csi)))
         .route("/v1/volumes/{*rest}", any(elsewhere))
         .route("/v1/volumes/claims", get(claims))
         .route("/v1/volumes/claim/{id}", delete(no_claim))
         .route("/v1/volume/csi/{id}", get(csi).put(register_csi_named).delete(deregister_csi))
+        .route("/v1/volume/host/create", write(create_host))
         .route("/v1/volume/host/register", write(register_host))
         .route("/v1/volume/host/{id}", get(host).delete(deregister_host))
         .route("/v1/volume/{*rest}", any(elsewhere))
         .route("/v1/plugins", get(plugins))
         .route("/v1/plugin/csi/{id}", get(plugin))
-        .route("/v1/plugin/{*rest}", any(elsewhere));
-    BY_PLUGINS
-        .iter()
-        .fold(routes, |routes, path| routes.route(path, put(asks_a_plugin).fallback(asks_a_plugin)))
-}
-
-async fn asks_a_plugin(method: axum::http::Method, uri: axum::http::Uri) -> Failure {
-    Failure::unsupported(format_args!("{method} {} is", uri.path()))
+        .route("/v1/plugin/{*rest}", any(elsewhere))
+        .merge(super::storage::router())
 }
 
 async fn list(server: With<AppState>, read: Read<Each>) -> Answer {
@@ -192,6 +178,10 @@ async fn register_csi(
     };
     let volume = CSIVolume { namespace: namespace(&write.params, &volume.namespace), ..volume };
     let command = Command::RegisterCsiVolume { volume: Box::new(volume.clone()) };
+    let state = server.control.state();
+    access::check(&write.access, &state, &command)?;
+    rules::check_csi_volume(&state, &volume)?;
+    super::storage::validate(&server, &volume).await?;
     let receipt = server.submit(&write, command).await?;
     let response = CSIVolumeRegisterResponse {
         volumes: vec![volume].into(),
@@ -221,13 +211,79 @@ async fn deregister_csi(With(server): With<AppState>, Path(id): Path<String>, wr
     Ok(done(receipt.index))
 }
 
+/// Has a plugin of a node make the volume before the log speaks of it.
+async fn create_host(
+    With(server): With<AppState>,
+    write: Write,
+    Json(request): Json<HostVolumeRegisterRequest>,
+) -> Answer {
+    let asked = request.volume.ok_or_else(|| Failure::invalid("Volume: expected a host volume"))?;
+    let named = |given: &str, or: String| if given.is_empty() { or } else { given.to_string() };
+    let mut volume = HostVolume {
+        namespace: namespace(&write.params, &asked.namespace),
+        plugin_id: named(&asked.plugin_id, "mkdir".to_string()),
+        id: named(&asked.id, Uuid::from_random(random()).to_string()),
+        host_path: "/".to_string(),
+        ..asked
+    };
+    let state = server.control.state();
+    access::check(&write.access, &state, &Command::CreateHostVolume { volume: Box::new(volume.clone()) })?;
+    let node = placement::node_for_volume(&state, &volume).map_err(Failure::internal)?;
+    volume.node_id = node.to_string();
+    rules::check_host_volume(&state, &volume)?;
+    let made: ClientHostVolumeResponse =
+        server.ask(node, method::HOST_VOLUME_CREATE, &of_node(&volume)).await?;
+    volume.host_path = made.host_path;
+    volume.capacity_bytes = made.capacity_bytes;
+    let command = Command::CreateHostVolume { volume: Box::new(volume.clone()) };
+    let receipt = match server.submit(&write, command).await {
+        Ok(receipt) => receipt,
+        Err(failure) => {
+            // Nobody will know of it.
+            let gone: Result<ClientHostVolumeResponse, Failure> =
+                server.ask(node, method::HOST_VOLUME_DELETE, &of_node(&volume)).await;
+            if gone.is_err() {
+                tracing::warn!(volume = volume.id, %node, "a volume that nobody knows of stays on its node");
+            }
+            return Err(failure);
+        }
+    };
+    let state = server.control.state();
+    let key = VolumeKey::new(VolumeKind::Host, &volume.namespace, &volume.id);
+    let stored = state.volumes.get(&key).map(|registered| view::host(&state, registered, &volume));
+    written(
+        receipt.index,
+        &HostVolumeRegisterResponse { volume: stored, warnings: String::new(), index: receipt.index.0 },
+    )
+}
+
+/// What a node has to know of the volume.
+fn of_node(volume: &HostVolume) -> ClientHostVolumeRequest {
+    ClientHostVolumeRequest {
+        id: volume.id.clone(),
+        name: volume.name.clone(),
+        plugin_id: volume.plugin_id.clone(),
+        namespace: volume.namespace.clone(),
+        node_pool: volume.node_pool.clone(),
+        node_id: volume.node_id.clone(),
+        host_path: volume.host_path.clone(),
+        requested_capacity_min_bytes: volume.requested_capacity_min_bytes,
+        requested_capacity_max_bytes: volume.requested_capacity_max_bytes,
+        capacity_bytes: volume.capacity_bytes,
+        parameters: volume.parameters.clone(),
+        auth_token: String::new(),
+    }
+}
+
 async fn register_host(
     With(server): With<AppState>,
     write: Write,
     Json(request): Json<HostVolumeRegisterRequest>,
 ) -> Answer {
     let volume = request.volume.ok_or_else(|| Failure::invalid("Volume: expected a host volume"))?;
-    let volume = HostVolume { namespace: namespace(&write.params, &volume.namespace), ..volume };
+    // Nobody's plugin removes what it has not made.
+    let (namespace, plugin_id) = (namespace(&write.params, &volume.namespace), String::new());
+    let volume = HostVolume { namespace, plugin_id, ..volume };
     let command = Command::RegisterHostVolume { volume: Box::new(volume.clone()) };
     let receipt = server.submit(&write, command).await?;
     let state = server.control.state();
@@ -239,8 +295,16 @@ async fn register_host(
         }
         Document::Csi(_) => None,
     });
+    if let Some(stored) = &stored
+        && let Ok(node) = stored.volume.node_id.parse()
+        && let Err(failure) = server
+            .ask::<_, ClientHostVolumeResponse>(node, method::HOST_VOLUME_REGISTER, &of_node(&stored.volume))
+            .await
+    {
+        tracing::debug!(volume = stored.volume.id, ?failure, "a node does not offer a volume");
+    }
     let is_there = stored.as_ref().is_some_and(|stored| stored.volume.state == "ready");
-    // Nomad's servers notify the node; here the node has to report it by itself.
+    // Nodes that were notified report it in a moment.
     let warnings = match is_there {
         true => String::new(),
         false => {
@@ -252,7 +316,24 @@ async fn register_host(
 
 async fn deregister_host(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let volume = key(&write.params, VolumeKind::Host, &id);
-    let command = Command::DeregisterVolume { volume, force: force(&write.params)? };
+    let force = force(&write.params)?;
+    let command = Command::DeregisterVolume { volume: volume.clone(), force };
+    let state = server.control.state();
+    access::check(&write.access, &state, &command)?;
+    if !force && is_used(&state, &volume) {
+        // Before its node is asked: what is decided a moment later may be something else.
+        return Err(Failure::from(Rejection::VolumeInUse(volume)).as_internal());
+    }
+    if let Some(known) = state.volumes.host(&volume.namespace, &volume.id)
+        && let Ok(node) = known.node_id.parse()
+    {
+        let gone: Result<ClientHostVolumeResponse, Failure> =
+            server.ask(node, method::HOST_VOLUME_DELETE, &of_node(known)).await;
+        // What nobody here has made needs nobody to remove it.
+        if !known.plugin_id.is_empty() && !force {
+            gone?;
+        }
+    }
     let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
     written(receipt.index, &HostVolumeDeleteResponse { index: receipt.index.0 })
 }
@@ -285,5 +366,5 @@ fn changed_with_nodes(state: &State) -> Index {
 }
 
 fn changed_with_users(state: &State) -> Index {
-    changed_with_nodes(state).max(state.tables.allocs)
+    changed_with_nodes(state).max(state.tables.allocs).max(state.claims.changed())
 }

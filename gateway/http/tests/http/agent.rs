@@ -176,8 +176,6 @@ async fn there_is_one_namespace_and_no_access_control() {
 #[tokio::test]
 async fn what_is_not_built_is_rejected_by_name() {
     let cluster = Cluster::start().await;
-    let create = cluster.put("/v1/volume/host/create", &json!({})).await;
-    create.refused(501, "PUT /v1/volume/host/create is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
 }
 

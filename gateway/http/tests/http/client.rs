@@ -189,7 +189,7 @@ async fn tasks_are_restarted_and_signalled_through_their_node() {
     let signalled = cluster.put(&format!("/v1/client/allocation/{alloc}/signal"), &signal).await;
     signalled.refused(500, "invalid signal \"SIGFOO\"");
     let snapshot = cluster.get(&format!("/v1/client/allocation/{alloc}/snapshot")).await;
-    snapshot.refused(501, "`client/allocation/:id/snapshot` is not supported by this release");
+    snapshot.refused(400, "node is not running a Nomad Client");
 }
 
 #[tokio::test]

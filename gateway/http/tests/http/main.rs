@@ -17,6 +17,7 @@ mod logins;
 mod monitor;
 mod nodes;
 mod operator;
+mod past;
 mod provider;
 mod robust;
 mod rules;

@@ -104,7 +104,13 @@ async fn a_parameter_that_cannot_be_read_is_refused_by_name() {
         ("wait=10", 400, "Invalid wait time"),
         ("stale=x", 400, "Expect `true` or `false` for `stale` query string parameter"),
         ("per_page=x", 400, "Expect a number for `per_page` query string parameter"),
-        ("as_of=12", 501, "reading the past (`as_of`) is not supported by this release"),
+        (
+            "as_of=soon",
+            400,
+            "\"soon\" is not an index, a time like 2026-01-02T15:04:05Z or a span like -15m, for `as_of`",
+        ),
+        ("as_of=12", 400, "as_of: that is still to come: the newest index is 1"),
+        ("as_of=2222-01-01T00:00:00Z", 400, "as_of: that is still to come: the newest index is 1"),
         ("region=mars", 500, "No path to region"),
     ];
     for path in ["/v1/jobs", "/v1/nodes", "/v1/allocations", "/v1/evaluations", "/v1/job/web"] {

@@ -147,11 +147,102 @@ async fn a_stream_may_begin_with_what_comes_next_or_some_time_ago() {
     let newest = cluster.control.state().index;
     assert_eq!(ahead.split('@').next(), Some(newest.to_string().as_str()));
     for (query, why) in [
-        ("?from=soon", "Unable to parse from: \"soon\" is not start, now, a span like 10m, or a time"),
+        (
+            "?from=soon",
+            "Unable to parse from: \"soon\" is not start, now, an event id, an index, a span like -10m, or a time",
+        ),
         ("?from=now&index=1", "index and from exclude each other"),
     ] {
         cluster.get(&format!("/v1/event/stream{query}")).await.refused(400, why);
     }
+}
+
+/// All that a stream that ends has sent.
+async fn whole(cluster: &Cluster, query: &str, accept: &str) -> String {
+    let request =
+        Request::get(format!("/v1/event/stream{query}")).header("accept", accept).body(Body::empty());
+    let response = cluster.app.clone().oneshot(request.unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_stream_may_end_and_be_chosen_from() {
+    let cluster = Cluster::start().await;
+    for job in ["a", "b", "c"] {
+        cluster.job(job).await;
+    }
+    let messages = "text/event-stream";
+    let keys = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let events = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        events.filter_map(|event| event["Key"].as_str().map(str::to_string)).collect::<Vec<_>>()
+    };
+    let all = whole(&cluster, "?topic=Job&follow=false", messages).await;
+    assert_eq!(keys(&all), ["a", "b", "c"]);
+    assert!(all.trim_end().lines().rev().nth(1).unwrap().starts_with("event: end"), "{all}");
+    // The second registration is the second of those with an event of the topic.
+    let index = cluster.get("/v1/job/b").await.json()["JobModifyIndex"].to_string();
+    assert_eq!(keys(&whole(&cluster, &format!("?topic=Job&to={index}"), messages).await), ["a", "b"]);
+    assert_eq!(
+        keys(&whole(&cluster, &format!("?topic=Job&from={index}&to=now"), messages).await),
+        ["b", "c"]
+    );
+    assert_eq!(keys(&whole(&cluster, &format!("?from={index}.0&to={index}.0"), messages).await).len(), 1);
+    assert!(keys(&whole(&cluster, "?topic=Job&to=1h", messages).await).is_empty());
+    let filter = "Payload.Job.ID%20!=%20b%20and%20Actor%20==%20anonymous";
+    let chosen = whole(&cluster, &format!("?topic=Job&follow=false&filter={filter}"), messages).await;
+    assert_eq!(keys(&chosen), ["a", "c"]);
+    for (query, why) in [
+        (
+            "?to=soon",
+            "Unable to parse to: \"soon\" is not now, an event id, an index, a span like -10m, or a time",
+        ),
+        ("?follow=perhaps", "Unable to parse follow: \"perhaps\" is not true or false"),
+        ("?view=diff", "Unable to parse view: \"diff\" is not full or key"),
+        ("?format=xml", "Unable to parse format: \"xml\" is not cloudevents"),
+        ("?format=cloudevents&view=key", "format=cloudevents and view=key exclude each other"),
+        ("?on_gap=cry", "Unable to parse on_gap: \"cry\" is not fail or skip"),
+        ("?to=2100-01-01T00:00:00Z", "to: that time is still to come: leave it out to follow"),
+    ] {
+        cluster.get(&format!("/v1/event/stream{query}")).await.refused(400, why);
+    }
+    let unknown = cluster.get("/v1/event/stream?filter=Nonsense==1").await;
+    assert!(
+        unknown.status == 400 && unknown.text().starts_with("Unable to parse filter: "),
+        "{}",
+        unknown.text()
+    );
+    let strange = cluster.get("/v1/event/stream?to=3@00000000").await;
+    strange.refused(400, "the position is in the stream of another cluster: begin anew");
+}
+
+/// Lines stay what Nomad has, unless somebody asks for more.
+#[tokio::test]
+async fn events_say_who_asked_for_what() {
+    let cluster = Cluster::start().await;
+    cluster.job("a").await;
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let lines = "application/json";
+    let plain = whole(&cluster, "?topic=Job&follow=false", lines).await;
+    let plain = json(plain.lines().last().unwrap());
+    assert_eq!(plain["Events"][0].get("Actor"), None);
+    let full = whole(&cluster, "?topic=Job&follow=false&view=full", lines).await;
+    let full = json(full.lines().last().unwrap());
+    let expected = json!({"ID": "2.0", "Actor": "anonymous", "Command": "RegisterJob", "Key": "a",
+        "Requester": {"AccessorID": "", "Name": ""}, "Payload": {"Job": {"ID": "a"}}});
+    assert_holds(&full["Events"][0], &expected);
+    assert!(full["Events"][0]["RequestID"].as_str().is_some_and(|id| id.len() == 36), "{full}");
+    let key = whole(&cluster, "?topic=Job&follow=false&view=key", lines).await;
+    let key = json(key.lines().last().unwrap());
+    assert!(key["Events"][0]["Key"] == "a" && key["Events"][0].get("Payload").is_none(), "{key}");
+    let cloud = whole(&cluster, "?topic=Job&follow=false&format=cloudevents", lines).await;
+    let cloud: Vec<_> = cloud.lines().filter(|line| !line.is_empty()).map(json).collect();
+    assert_eq!(cloud.len(), 1);
+    let expected = json!({"specversion": "1.0", "type": "sojourn.Job.JobRegistered", "subject": "Job/default/a",
+        "datacontenttype": "application/json", "actor": "anonymous", "data": {"ID": "2.0", "Payload": {"Job": {"ID": "a"}}}});
+    assert_holds(&cloud[0], &expected);
 }
 
 /// It would wait for ever, and not know that it does.

@@ -42,7 +42,7 @@ pub struct Cluster {
     pub nodes: Arc<FakeNodes>,
     pub servers: Arc<FakeServers>,
     pub events: Feed,
-    history: Arc<History>,
+    pub history: Arc<History>,
     pub log: Monitor,
     pub node_figures: NodeFigures,
 }
@@ -110,7 +110,8 @@ impl Cluster {
         let servers = Arc::new(FakeServers::default());
         let mut agent = agent();
         change(&mut agent);
-        let history = History::open(None, journal.clone()).unwrap();
+        let history =
+            History::open(None, journal.clone(), events::states(control.clone()), history::MEMORY).unwrap();
         let events = events::feed(control.clone());
         let (log, node_figures) = (Monitor::default(), NodeFigures::default());
         let api = Api {
@@ -119,6 +120,7 @@ impl Cluster {
             cluster: servers.clone(),
             snapshots: servers.clone(),
             job_count_max: rules::JOB_COUNT_MAX,
+            identities: Default::default(),
             agent,
             events: events.clone(),
             history: history.clone(),
@@ -128,6 +130,7 @@ impl Cluster {
             introduction: IntroductionSettings::default(),
             rpc_stats: Default::default(),
             node_figures: node_figures.clone(),
+            node_routes: Default::default(),
         };
         let (app, gate) = http_gateway::router(api);
         let cluster =

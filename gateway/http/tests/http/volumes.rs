@@ -78,7 +78,7 @@ async fn a_csi_volume_is_registered_listed_read_and_deregistered() {
     cluster
         .put("/v1/volume/csi/data/create", &body)
         .await
-        .refused(501, "PUT /v1/volume/csi/data/create is not supported by this release");
+        .refused(500, "plugin ebs: no node has a healthy controller of it");
     cluster.get("/v1/volume/csi/data/x").await.refused(404, "resource not found");
 }
 

@@ -8,6 +8,7 @@ mod routes;
 mod service;
 mod stats;
 mod status;
+mod storage;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use base::Occurrences;
 use control::{Control, Leadership, Receipt, SubmitError};
-use http_gateway::{Failure, Gate};
+use http_gateway::{Failure, Gate, Storage};
 use keyring::{IntroductionSettings, Signer};
 use listener::{Peer, Timeouts};
 use metrics::Samples;
@@ -58,6 +59,7 @@ pub struct Rpc {
     /// The whole HTTP API, for agents that are no servers.
     pub http: axum::Router,
     pub gate: Gate,
+    pub storage: Storage,
     /// Calls, as metrics.
     pub rpc_stats: Arc<Samples>,
     /// Calls of methods that are not there.
@@ -190,6 +192,11 @@ impl Rpc {
                 Some(answer) => answer,
                 None => self.route(connection, method, &body).await,
             },
+            "CSIVolume.Get" => answer(&body, |request| storage::get(self, request)).await,
+            node_rpc::CSI_VOLUME_CLAIM => answer(&body, |request| storage::claim(self, request)).await,
+            node_rpc::CSI_VOLUME_UNPUBLISH => {
+                answer(&body, |request| storage::unpublish(self, request)).await
+            }
             node_rpc::SERVICE_DELETE_BY_NODE_ID => {
                 answer(&body, |request| service::delete_of_node(self, request)).await
             }

@@ -64,7 +64,11 @@ pub(super) async fn client_allocs(
     let mut known = None;
     let read = |state: &State| Ok(state::node::assigned(state, node, &mut known));
     let (meta, allocs) = rpc.wait_for_change(&request.query, read).await?;
-    Ok(NodeClientAllocsResponse { allocs, meta, ..Default::default() })
+    let wanted = state::node::migrations(&rpc.state(), node);
+    let tokens = wanted.into_iter().filter_map(|(alloc, previous, key)| {
+        Some((alloc.to_string(), wire::migrate_token(&key, &previous.to_string())?))
+    });
+    Ok(NodeClientAllocsResponse { allocs, migrate_tokens: tokens.collect(), meta })
 }
 
 pub(super) async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeResponse, RemoteError> {

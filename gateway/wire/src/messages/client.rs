@@ -306,6 +306,40 @@ pub struct AllocGetPauseResponse {
     pub meta: QueryMeta,
 }
 
+/// `HostVolume.Create`, `HostVolume.Register` and `HostVolume.Delete`: what a node has to know of the volume. Each call has
+/// those of the fields that concern it. Nodes store it too.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ClientHostVolumeRequest {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub name: String,
+    /// Empty for a volume that no plugin has made.
+    #[serde(rename = "PluginID")]
+    pub plugin_id: String,
+    pub namespace: String,
+    pub node_pool: String,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub host_path: String,
+    pub requested_capacity_min_bytes: i64,
+    pub requested_capacity_max_bytes: i64,
+    pub capacity_bytes: i64,
+    pub parameters: Map<String, String>,
+    pub auth_token: String,
+}
+
+/// The answer to each of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ClientHostVolumeResponse {
+    pub volume_name: String,
+    #[serde(rename = "VolumeID")]
+    pub volume_id: String,
+    pub host_path: String,
+    pub capacity_bytes: i64,
+}
+
 /// One message of a streaming call: content, or the error that ends it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

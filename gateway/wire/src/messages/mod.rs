@@ -9,6 +9,7 @@ mod acl;
 mod alloc;
 mod client;
 mod common;
+mod csi;
 mod node;
 mod read;
 mod service;
@@ -17,6 +18,7 @@ pub use acl::*;
 pub use alloc::*;
 pub use client::*;
 pub use common::*;
+pub use csi::*;
 pub use node::*;
 pub use read::*;
 pub use service::*;
@@ -49,6 +51,8 @@ pub mod method {
     pub const SERVICE_LIST: &str = "ServiceRegistration.List";
     pub const VARIABLES_READ: &str = "Variables.Read";
     pub const VARIABLES_LIST: &str = "Variables.List";
+    pub const CSI_VOLUME_CLAIM: &str = "CSIVolume.Claim";
+    pub const CSI_VOLUME_UNPUBLISH: &str = "CSIVolume.Unpublish";
     pub const SERVICE_DELETE_BY_NODE_ID: &str = "ServiceRegistration.DeleteByNodeID";
 
     // Server to node.
@@ -65,6 +69,21 @@ pub mod method {
     pub const NODE_IDENTITY_GET: &str = "NodeIdentity.Get";
     pub const NODE_IDENTITY_RENEW: &str = "NodeIdentity.Renew";
     pub const CLIENT_STATS: &str = "ClientStats.Stats";
+    pub const HOST_VOLUME_CREATE: &str = "HostVolume.Create";
+    pub const HOST_VOLUME_REGISTER: &str = "HostVolume.Register";
+    pub const HOST_VOLUME_DELETE: &str = "HostVolume.Delete";
+    pub const CSI_CONTROLLER_ATTACH: &str = "CSI.ControllerAttachVolume";
+    pub const CSI_CONTROLLER_DETACH: &str = "CSI.ControllerDetachVolume";
+    pub const CSI_CONTROLLER_VALIDATE: &str = "CSI.ControllerValidateVolume";
+    pub const CSI_CONTROLLER_CREATE: &str = "CSI.ControllerCreateVolume";
+    pub const CSI_CONTROLLER_DELETE: &str = "CSI.ControllerDeleteVolume";
+    pub const CSI_CONTROLLER_EXPAND: &str = "CSI.ControllerExpandVolume";
+    pub const CSI_CONTROLLER_LIST: &str = "CSI.ControllerListVolumes";
+    pub const CSI_CONTROLLER_CREATE_SNAPSHOT: &str = "CSI.ControllerCreateSnapshot";
+    pub const CSI_CONTROLLER_DELETE_SNAPSHOT: &str = "CSI.ControllerDeleteSnapshot";
+    pub const CSI_CONTROLLER_LIST_SNAPSHOTS: &str = "CSI.ControllerListSnapshots";
+    pub const CSI_NODE_DETACH: &str = "CSI.NodeDetachVolume";
+    pub const CSI_NODE_EXPAND: &str = "CSI.NodeExpandVolume";
     pub const FILE_SYSTEM_LIST: &str = "FileSystem.List";
     pub const FILE_SYSTEM_STAT: &str = "FileSystem.Stat";
 

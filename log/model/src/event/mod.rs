@@ -17,6 +17,7 @@ mod node;
 mod service;
 mod subject;
 mod variable;
+mod volume;
 
 pub use alloc::HealthVerdict;
 pub use deployment::DeploymentGoal;
@@ -196,6 +197,9 @@ events! {
     (116, 1) keyring::RootKeysRekeyed: Cluster,
     (130, 1) service::ServicesRegistered: Alloc(alloc),
     (131, 1) service::ServicesDeregistered: Alloc(alloc),
+    (150, 1) volume::CsiVolumeClaimed: Alloc(alloc),
+    (151, 1) volume::CsiClaimDetached: Alloc(alloc),
+    (152, 1) volume::CsiClaimReleased: Alloc(alloc),
     (120, 1) login::AclAuthMethodUpserted: Cluster,
     (121, 1) login::AclAuthMethodDeleted: Cluster,
     (122, 1) login::AclBindingRuleUpserted: Cluster,

@@ -2,7 +2,7 @@ use base::matches_glob;
 use model::document::Node;
 use model::event::{
     AllocsMarkedUnknown, Event, NewEval, NodeDeregistered, NodeEligibilityChanged, NodeMessage,
-    NodeMessagesEmitted, NodeRegistered, NodeStatusChanged, NodeUpdated,
+    NodeMessagesEmitted, NodeRegistered, NodeStatusChanged, NodeUpdated, VolumeDeregistered,
 };
 use model::{
     Actor, AllocId, ClientStatus, Doc, Eligibility, JobType, NodeId, NodeStatus, Rejection, Trigger,
@@ -138,6 +138,10 @@ pub fn set_eligibility(
 pub fn deregister(state: &State, ctx: &mut Context, node: NodeId) -> Result<Decision, Rejection> {
     let row = known(state, node)?;
     let mut events: Vec<Event> = vec![NodeDeregistered { node }.into()];
+    if state.nodes.cold(row).document.gc_volumes_on_node_gc {
+        let of_node = state.volumes.iter().filter(|(_, volume)| volume.is_on(node));
+        events.extend(of_node.map(|(key, _)| VolumeDeregistered { volume: key.clone() }.into()));
+    }
     events.extend(created(node_evals(state, ctx, row, &state.nodes.cold(row).document)));
     Ok(Decision::of(events))
 }

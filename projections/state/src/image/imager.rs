@@ -155,6 +155,7 @@ impl<'a> Making<'a> {
                 && state.volumes.changed == before.volumes.changed
                 && state.variables.changed() == before.variables.changed()
                 && state.services.changed() == before.services.changed()
+                && state.claims.is_same(&before.claims)
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }

@@ -73,6 +73,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         acl: settings.acl(),
         operator: settings.operator.clone(),
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
+        claims: settings.claims(),
         variables: read_variables(&chunks, settings.variables_changed)?,
         services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),

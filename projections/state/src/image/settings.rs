@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use base::{Index, Uuid};
 use model::document::{ACLBindingRule, ACLPolicy, ACLRole, AuthMethodRecord, Namespace, NodePool};
+use model::{AllocId, VolumeKey};
 use serde::{Deserialize, Serialize};
 
 use super::columns::Fault;
@@ -13,6 +14,7 @@ use crate::names::Named;
 use crate::namespace::Namespaces;
 use crate::operator::Operator;
 use crate::pool::Pools;
+use crate::volume::{Claimed, Claims};
 
 /// There is little of it, and its shape grows: a document instead of columns.
 #[derive(Default, Serialize, Deserialize)]
@@ -34,6 +36,10 @@ pub(super) struct Settings {
     pub variables_changed: Index,
     #[serde(default, skip_serializing_if = "never")]
     pub services_changed: Index,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<(VolumeKey, AllocId, Claimed)>,
+    #[serde(default, skip_serializing_if = "never")]
+    claims_changed: Index,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -104,6 +110,10 @@ impl Settings {
         acl
     }
 
+    pub fn claims(&mut self) -> Claims {
+        Claims::of(std::mem::take(&mut self.claims), self.claims_changed)
+    }
+
     pub fn keyring(&mut self) -> Keyring {
         self.keyring.take().map(Keyring::from).unwrap_or_default()
     }
@@ -119,6 +129,8 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         volumes_changed: state.volumes.changed,
         variables_changed: state.variables.changed(),
         services_changed: state.services.changed(),
+        claims: state.claims.rows(),
+        claims_changed: state.claims.changed(),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

@@ -1,5 +1,5 @@
-use model::NodeId;
 use model::document::{DrainMetadata, DrainStrategy, Map, Node};
+use model::{AllocId, NodeId};
 
 use super::state::{Drain, Nodes};
 use crate::State;
@@ -64,6 +64,24 @@ pub fn assigned(state: &State, node: NodeId, known: &mut Option<usize>) -> (u64,
     let index = newest.filter(|_| !shrunk).unwrap_or(state.tables.allocs.0);
     let allocs = rows.iter().map(|row| state.allocs.get(*row));
     (index, allocs.map(|alloc| (alloc.id.to_string(), alloc.alloc_modified.0)).collect())
+}
+
+/// The allocations of a node that have yet to end and want the data of a previous one on another node: each with that one
+/// and the digest of the secret of its node.
+pub fn migrations(state: &State, node: NodeId) -> Vec<(AllocId, AllocId, [u8; 32])> {
+    let Some(row) = state.nodes.find(node) else { return Vec::new() };
+    let own = state.nodes.load(row).allocs.iter().map(|row| state.allocs.get(*row));
+    let wanted = own.filter(|alloc| alloc.takes_room()).filter_map(|alloc| {
+        // The job is looked at last: of most allocations it need not be decoded.
+        let previous = state.allocs.lookup(alloc.previous?)?;
+        let from = state.nodes.find(previous.node_id).filter(|from| *from != row)?;
+        let disk = alloc.version.group(&alloc.group)?.ephemeral_disk.as_ref()?;
+        if disk.sticky != Some(true) || disk.migrate != Some(true) {
+            return None;
+        }
+        Some((alloc.id, previous.id, state.nodes.cold(from).secret_hash))
+    });
+    wanted.collect()
 }
 
 /// The release of Nomad that a node speaks like, as far as its first two numbers; `None` if it does not say.

@@ -61,6 +61,7 @@ impl State {
         restored.acl.restored(at.index, &self.acl);
         restored.variables.restored(at.index, &self.variables);
         restored.services.restored(at.index, &self.services);
+        restored.claims.restored(at.index, &self.claims);
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }
@@ -151,6 +152,7 @@ impl State {
         self.acl.bring_back_to(limit);
         self.variables.bring_back_to(limit);
         self.services.bring_back_to(limit);
+        self.claims.bring_back_to(limit);
     }
 }
 

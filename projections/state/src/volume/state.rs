@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use base::{Index, Time};
 use model::document::{CSIVolume, HostVolume};
-use model::{VolumeKey, VolumeKind};
+use model::{NodeId, VolumeKey, VolumeKind};
 
 use crate::LazyDoc;
 use crate::domain::Domain;
@@ -16,6 +16,16 @@ pub struct Registered {
     pub modified: Index,
     pub create_time: Time,
     pub modify_time: Time,
+}
+
+impl Registered {
+    /// It was made on this node.
+    pub fn is_on(&self, node: NodeId) -> bool {
+        match &self.document {
+            Document::Host(volume) => volume.node_id.parse() == Ok(node),
+            Document::Csi(_) => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -89,7 +89,11 @@ pub fn host_document(state: &State, volume: &HostVolume) -> HostVolume {
 /// Whether an allocation that takes room mounts it.
 pub fn is_used(state: &State, key: &VolumeKey) -> bool {
     match key.kind {
-        VolumeKind::Csi => !csi_users(state, &key.namespace, &key.id).is_empty(),
+        // A claim outlives its allocation until the volume is detached.
+        VolumeKind::Csi => {
+            state.claims.of_volume(key).next().is_some()
+                || !csi_users(state, &key.namespace, &key.id).is_empty()
+        }
         VolumeKind::Host => {
             let volume = state.volumes.host(&key.namespace, &key.id);
             volume.is_some_and(|volume| !host_users(state, volume).is_empty())

@@ -25,8 +25,10 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
         let drawn = match rng.below(100) {
             0..12 => of_nodes(state, rng),
             12..26 => of_jobs(state, rng),
-            26..50 => of_evals(state, rng),
-            50..63 => Some(placed(state, rng)),
+            26..49 => of_evals(state, rng),
+            49 => super::draw_claims::events(state, rng),
+            50..62 => Some(placed(state, rng)),
+            62 => of_allocs(state, rng),
             63..65 => Some(of_volumes(state, rng)),
             65..70 => of_deployments(state, rng),
             70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
@@ -136,11 +138,11 @@ fn of_acl(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
         3 => AclRoleDeleted { role: one(&roles, rng)? }.into(),
         4 => AclTokenUpdated { accessor: one(&accessors, rng)?, document: token(rng) }.into(),
         5 => AclTokensDeleted { accessors: vec![one(&accessors, rng)?], expired: rng.below(2) == 0 }.into(),
-        6 => {
+        7 if !one_time.is_empty() => OneTimeTokenExchanged { accessor: one(&one_time, rng)? }.into(),
+        6 | 7 => {
             let expires = Time(rng.below(1_000) as i64);
             OneTimeTokenCreated { accessor: one(&accessors, rng)?, digest: [6; 32], expires }.into()
         }
-        7 => OneTimeTokenExchanged { accessor: one(&one_time, rng)? }.into(),
         8 => OneTimeTokensExpired { accessors: one_time }.into(),
         _ => {
             let secret = TokenSecret {

@@ -1,6 +1,7 @@
 //! Long histories of everything that can happen, drawn from a seed: no rule is asked, only what folds demand.
 
 mod draw;
+mod draw_claims;
 mod draw_logins;
 mod draw_services;
 mod draw_variables;

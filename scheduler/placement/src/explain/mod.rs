@@ -18,7 +18,7 @@ use nearest::{Wanted, nearest};
 
 pub use dry_run::{DryRun, dry_run};
 pub use hints::{HINTS_MAX, TRIES_MAX};
-pub use nearest::NEAREST_SHOWN;
+pub use nearest::{NEAREST_SHOWN, against};
 
 /// Groups that could not be placed and get hints and nearest nodes. The others get their metrics only.
 pub const GROUPS_EXPLAINED_MAX: usize = 8;

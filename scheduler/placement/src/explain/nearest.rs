@@ -35,22 +35,12 @@ pub fn nearest(state: &State, wanted: Wanted) -> Vec<NearMiss> {
     let known = state.jobs.get(wanted.job);
     let version = known.version(wanted.which.version).unwrap_or_else(|| known.current());
     let Some(group) = version.group(wanted.group) else { return Vec::new() };
-    let settings = settings(state, version.job.node_pool.as_deref().unwrap_or_default());
-    let mut node_check = NodeCheck::new(state, known, version, group, &settings);
-    let asked = Asked::of(state, wanted, version, group, &node_check);
-    let proposed = Proposed::new(state);
+    let mut look = Look::at(state, wanted, version, group);
     let mut misses: Vec<(usize, u64, NodeRow, Vec<Lack>)> = Vec::new();
     for row in state.nodes.rows() {
-        let (mut checks, room) = (asked.checks_against(state, row), asked.room_on(state, row));
+        let (checks, room) = look.lacks(row);
         if checks.is_empty() && room.is_empty() {
-            let hot = state.nodes.hot(row);
-            let index = wanted.which.name_index;
-            let Some(reason) = node_check.infeasible_reason(row, hot, index, &proposed) else {
-                continue;
-            };
-            let text = node_check.reasons().get(reason).text.clone();
-            let what = if text == MISSING { asked.unusable_volumes(&text) } else { text };
-            checks.push(Lack { what, ..Lack::default() });
+            continue;
         }
         let part = room.iter().map(|lack| lack.short * 1_000_000 / lack.asked.max(1)).max().unwrap_or(0);
         misses.push((checks.len(), part, row, checks.into_iter().chain(room).collect()));
@@ -59,6 +49,54 @@ pub fn nearest(state: &State, wanted: Wanted) -> Vec<NearMiss> {
     misses.sort_by_key(|(checks, part, ..)| (*checks, *part));
     misses.truncate(NEAREST_SHOWN);
     misses.into_iter().map(|(_, _, row, lacks)| miss(state, row, lacks)).collect()
+}
+
+/// What stands in the way of one more allocation of each group of a job on this node, by the names of groups: nothing where
+/// it could go there.
+pub fn against(state: &State, job: JobRow, row: NodeRow) -> Vec<(String, Vec<Lack>)> {
+    let version = state.jobs.get(job).current();
+    let of_group = |group: &TaskGroup| {
+        let name = group.name.as_deref().unwrap_or_default();
+        let which = Unplaced { name_index: 0, version: version.version };
+        let (checks, room) = Look::at(state, Wanted { job, group: name, which }, version, group).lacks(row);
+        (name.to_string(), checks.into_iter().chain(room).collect())
+    };
+    version.job.task_groups.iter().map(of_group).collect()
+}
+
+/// Looks at nodes for one more allocation of a group.
+struct Look<'e> {
+    state: &'e State,
+    asked: Asked<'e>,
+    node_check: NodeCheck<'e>,
+    proposed: Proposed<'e>,
+    name_index: u32,
+}
+
+impl<'e> Look<'e> {
+    fn at(state: &'e State, wanted: Wanted<'e>, version: &'e JobVersion, group: &'e TaskGroup) -> Look<'e> {
+        let settings = settings(state, version.job.node_pool.as_deref().unwrap_or_default());
+        let node_check = NodeCheck::new(state, state.jobs.get(wanted.job), version, group, &settings);
+        let asked = Asked::of(state, wanted, version, group, &node_check);
+        let name_index = wanted.which.name_index;
+        Look { state, asked, node_check, proposed: Proposed::new(state), name_index }
+    }
+
+    /// Checks that do not hold on a node, and resources that it has too little of.
+    fn lacks(&mut self, row: NodeRow) -> (Vec<Lack>, Vec<Lack>) {
+        let (mut checks, room) =
+            (self.asked.checks_against(self.state, row), self.asked.room_on(self.state, row));
+        if checks.is_empty() && room.is_empty() {
+            let hot = self.state.nodes.hot(row);
+            let reason = self.node_check.infeasible_reason(row, hot, self.name_index, &self.proposed);
+            if let Some(reason) = reason {
+                let text = self.node_check.reasons().get(reason).text.clone();
+                let what = if text == MISSING { self.asked.unusable_volumes(&text) } else { text };
+                checks.push(Lack { what, ..Lack::default() });
+            }
+        }
+        (checks, room)
+    }
 }
 
 fn miss(state: &State, row: NodeRow, lacks: Vec<Lack>) -> NearMiss {

@@ -158,8 +158,8 @@ fn errors_show_their_position() {
             "a.hcl:1:27: \"tls_cipher_suites\": the cipher suite \"TLS_RSA_WITH_AES_128_CBC_SHA\" is not supported",
         ),
         ("tls { htp = true }", "a.hcl:1:7: unexpected key \"htp\""),
-        ("vault { enabled = 1 }", "a.hcl:1:19: vault.enabled is not supported yet"),
-        ("consul { address = \"10.0.0.1:8500\" }", "a.hcl:1:20: \"address\": not supported yet"),
+        ("vault { token = \"x\" }", "a.hcl:1:17: \"token\": not supported yet"),
+        ("consul { grpc_address = \"10.0.0.1:8502\" }", "a.hcl:1:25: \"grpc_address\": not supported yet"),
         (
             "client { host_network \"x\" { cidr = \"nowhere\" } }",
             "host_network \"x\": cidr: expected networks like 10.0.0.0/8, not \"nowhere\"",
@@ -182,10 +182,10 @@ fn errors_show_their_position() {
         ),
         ("limits { rpc_handshake_timeout = \"x\" }", "\"rpc_handshake_timeout\": expected a duration"),
         ("limits { https_handshake_timeout = \"x\" }", "\"https_handshake_timeout\": expected a duration"),
-        ("plugin \"podman\" {}", "the driver \"podman\" is not part of this build yet"),
+        ("plugin \"lxc\" { arg = 1 }", "unexpected key \"arg\""),
         (
-            "plugin \"docker\" {\n  config {\n    nvidia_runtime = \"x\"\n  }\n}",
-            "a.hcl:3:22: \"nvidia_runtime\": not supported yet",
+            "plugin \"docker\" {\n  config {\n    windows_allow_insecure_container_admin = true\n  }\n}",
+            "a.hcl:3:46: \"windows_allow_insecure_container_admin\": not supported yet",
         ),
         ("plugin \"docker\" { config { misspelt = 1 } }", "unexpected key \"misspelt\""),
         ("http_api_response_headers { \"a b\" = \"c\" }", "\"a b\" is not a header of HTTP"),
@@ -369,13 +369,12 @@ client {
 
 #[test]
 fn everything_that_is_not_supported_is_refused_at_once() {
-    let text = "vault {\n  enabled = true\n}\nacl {\n  replication_token = \"x\"\n}\nserver {\n  license_path = \"x\"\n}\n\
+    let text = "vault {\n  token = \"x\"\n}\nacl {\n  replication_token = \"x\"\n}\nserver {\n  license_path = \"x\"\n}\n\
                 telemetry {\n  statsd_address = \"x:1\"\n}\nserver {\n  misspelt = 1\n}";
     let error = read_all(&[("a.hcl", text)], &["-dev"]).unwrap_err();
     let heads: Vec<&str> = error.lines().filter(|line| line.contains("a.hcl:")).collect();
     assert_eq!(heads.len(), 5, "{error}");
-    for line in
-        ["a.hcl:2:13: vault.enabled", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:18: \"license_path\""]
+    for line in ["a.hcl:2:11: \"token\"", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:18: \"license_path\""]
     {
         assert!(error.contains(line), "{error}");
     }
@@ -468,7 +467,7 @@ fn the_scheduler_of_a_new_cluster_is_configured_in_a_file() {
 fn everything_that_is_wrong_is_said_at_once_for_all_files() {
     let first = "region = 3\nserver {\n  heartbeat_grace = \"x\"\n  num_schedulers = \"y\"\n  misspelt = 1\n}\n\
                  client {\n  host_network \"x\" {}\n  gc_interval = \"z\"\n  reserved { cpu = \"lots\" }\n}";
-    let second = "vault { enabled = true }";
+    let second = "vault { token = \"x\" }";
     let third = "ports {\n";
     let files = [("a.hcl", first), ("b.hcl", second), ("c.hcl", third)];
     let refused = read_all(&files, &["-dev"]).unwrap_err();
@@ -486,7 +485,7 @@ fn everything_that_is_wrong_is_said_at_once_for_all_files() {
             "a.hcl:8:3",
             "a.hcl:9:17",
             "a.hcl:10:20",
-            "b.hcl:1:19",
+            "b.hcl:1:17",
             "c.hcl:1:1",
         ],
         "{refused}"

@@ -1,5 +1,9 @@
 //! Agents as processes of their own, and the commands users run against them.
 
+pub mod cable;
+#[path = "../../../../node/tests/agent/support/consul.rs"]
+#[expect(dead_code, reason = "the node's own tests use all of it")]
+pub mod consul;
 #[path = "../../../../node/tests/agent/support/engine.rs"]
 #[expect(dead_code, reason = "the node's own tests use all of it")]
 pub mod engine;
@@ -7,6 +11,11 @@ pub mod fake_node;
 pub mod http;
 #[path = "../../../../node/tests/agent/support/packages.rs"]
 pub mod packages;
+#[path = "../../../../node/tests/agent/support/podman.rs"]
+#[expect(dead_code, reason = "the node's own tests use all of it")]
+pub mod podman;
+#[path = "../../../../node/tests/agent/support/vault.rs"]
+pub mod vault;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -114,6 +123,8 @@ pub struct AgentConfig {
     namespace: Option<String>,
     /// Where the certificates are that its users have, if it asks for them.
     certificates: Option<PathBuf>,
+    /// Which copy of the program runs it.
+    program: PathBuf,
 }
 
 impl AgentConfig {
@@ -130,7 +141,15 @@ impl AgentConfig {
             free_port(),
         );
         std::fs::write(home.join("agent.hcl"), text).unwrap();
-        AgentConfig { home, http, rpc, flags: Vec::new(), namespace: None, certificates: None }
+        AgentConfig {
+            home,
+            http,
+            rpc,
+            flags: Vec::new(),
+            namespace: None,
+            certificates: None,
+            program: sojourn(),
+        }
     }
 
     /// One of several servers that find each other.
@@ -155,7 +174,15 @@ impl AgentConfig {
         std::fs::write(home.join("agent.hcl"), text).unwrap();
         let (http, rpc) = (host.http(), SocketAddr::new(host.ip, host.rpc));
         let namespace = host.namespace.clone();
-        AgentConfig { home, http, rpc, flags: Vec::new(), namespace, certificates: None }
+        AgentConfig { home, http, rpc, flags: Vec::new(), namespace, certificates: None, program: sojourn() }
+    }
+
+    /// Of an agent that was not started here, and answers at a port of this host.
+    pub fn elsewhere(home: &Path, port: u16) -> AgentConfig {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (home, flags) = (home.to_path_buf(), Vec::new());
+        let (namespace, certificates, program) = (None, None, sojourn());
+        AgentConfig { home, http: local(port), rpc: local(0), flags, namespace, certificates, program }
     }
 
     /// A server and a client in one process.
@@ -170,6 +197,11 @@ impl AgentConfig {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(path, text + block).unwrap();
         self
+    }
+
+    /// The same agent, run by another copy of the program.
+    pub fn of_program(self, program: &Path) -> AgentConfig {
+        AgentConfig { program: program.to_path_buf(), ..self }
     }
 
     pub fn server(directory: &Path, name: &str) -> AgentConfig {
@@ -254,7 +286,7 @@ impl AgentConfig {
 
     fn command(&self) -> Command {
         let mut command = match &self.namespace {
-            None => program(&sojourn()),
+            None => program(&self.program),
             Some(namespace) => {
                 let mut command = program(Path::new("ip"));
                 command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
@@ -323,6 +355,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// One that ends with the process in which it is.
+    pub fn elsewhere(config: AgentConfig, log: PathBuf, child: Child) -> Agent {
+        Agent { config, log, child }
+    }
+
     /// Calls the program as a user of this agent would.
     pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_as(&sojourn(), arguments)
@@ -405,6 +442,12 @@ impl Agent {
         eventually("the agent ends", || self.child.try_wait().unwrap())
     }
 
+    /// As a service manager does.
+    pub fn terminate(&mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        eventually("the agent ends", || self.child.try_wait().unwrap())
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -425,6 +468,7 @@ impl Drop for Agent {
         self.child.kill().ok();
         self.child.wait().ok();
         end_processes_of(&self.config.home);
+        node::layout::unmount_below(&self.config.home, |_| true).ok();
         if std::thread::panicking() {
             eprintln!("---- {}\n{}", self.log.display(), self.log());
         }

@@ -34,7 +34,13 @@ impl GroupServices {
         let Some((job, group)) = newest.job.as_ref().zip(group_of(&newest)) else { return Ok(()) };
         let env = environment::of_group(&alloc.context, &alloc.dir, &newest, job, group);
         let inside = alloc.context.networks.find(&alloc.id).map(|network| network.status);
-        let wanted = services::of_group(&newest, group, inside.as_ref(), &env);
+        let wanted = services::of_group(
+            &newest,
+            group,
+            inside.as_ref(),
+            &env,
+            alloc.context.settings.consul.is_some(),
+        );
         let wanted = wanted.map_err(|error| HookError::fatal(self.name(), error))?;
         let of = Workload { alloc_id: &alloc.id, namespace: &newest.namespace, task: "" };
         alloc.context.services.set(of, &owner(alloc), &mut held.checks, wanted, start_over);
@@ -107,6 +113,9 @@ impl AllocHook for GroupServices {
     fn destroy<'a>(&'a self, alloc: &'a AllocContext) -> HookFuture<'a> {
         alloc.context.services.forget(&alloc.id);
         alloc.context.checks.forget(&alloc.id);
+        if let Some(consul) = &alloc.context.settings.consul {
+            consul.forget(&alloc.id);
+        }
         ready(Ok(()))
     }
 }

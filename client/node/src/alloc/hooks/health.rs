@@ -37,8 +37,11 @@ impl AllocHook for HealthHook {
             watched.check = None;
         }
         let Some(check) = &watched.check else { return Check::default() };
-        let expected = check.expected_checks(&newest, &alloc.roles);
-        let services = alloc.context.checks.health(&alloc.id, &expected);
+        let expected = |of_consul| check.expected_checks(&newest, &alloc.roles, of_consul);
+        let mut services = alloc.context.checks.health(&alloc.id, &expected(false));
+        if let Some(consul) = &alloc.context.settings.consul {
+            services = services.and(consul.results.health(&alloc.id, &expected(true)));
+        }
         let healthy = match check.judge(&alloc.roles, &alloc.tasks.states(), &services, now) {
             Verdict::Open(at) => return Check { again_at: Some(at), stop: None },
             Verdict::Healthy => true,

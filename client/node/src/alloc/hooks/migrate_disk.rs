@@ -1,11 +1,13 @@
-//! Takes the data of the previous allocation on this node, for groups with a sticky disk. Data on another node stays there,
-//! and the tasks get an event that says so.
+//! Takes the data of the previous allocation, for groups with a sticky disk: on this node its directories are moved, from
+//! another one they are fetched if the group wants to have them migrated.
 
 use std::io;
 use std::path::Path;
 
+use super::fetch::fetch;
 use super::{AllocContext, AllocHook, Previous, group_of};
-use crate::hook::{HookFuture, HookState, ready};
+use crate::alloc::status;
+use crate::hook::{HookFuture, HookState};
 use crate::layout::AllocDir;
 use crate::task::events;
 
@@ -18,28 +20,57 @@ impl AllocHook for MigrateDisk {
     }
 
     /// Done once: after that the tasks write there.
+    ///
+    /// As in Nomad, a replacement without its data is better than none: what fails is an event of the tasks, and no error.
     fn prerun<'a>(&'a self, alloc: &'a AllocContext, state: &'a mut HookState) -> HookFuture<'a> {
-        state.done = true;
-        let newest = alloc.alloc();
-        let disk = group_of(&newest).and_then(|group| group.ephemeral_disk.as_ref());
-        match &alloc.predecessors.previous {
-            Previous::Here { dir, .. } if disk.is_some_and(|disk| disk.sticky == Some(true)) => {
-                if let Err(error) = take_over(dir, &alloc.dir, alloc.roles.keys()) {
-                    // As in Nomad: a replacement without its data is better than none.
-                    tracing::warn!(alloc = alloc.id, %error, "data of the previous allocation was not taken over");
+        Box::pin(async {
+            let newest = alloc.alloc();
+            let disk = group_of(&newest).and_then(|group| group.ephemeral_disk.as_ref());
+            let wants = |flag: Option<bool>| flag == Some(true);
+            let is_sticky = disk.is_some_and(|disk| wants(disk.sticky));
+            match &alloc.predecessors.previous {
+                Previous::Here { dir, .. } if is_sticky => {
+                    if let Err(error) = take_over(dir, &alloc.dir, alloc.roles.keys()) {
+                        tell(
+                            alloc,
+                            &format!("the data of the previous allocation was not taken over: {error}"),
+                        );
+                    }
                 }
-            }
-            Previous::Elsewhere(id) if disk.is_some_and(|disk| disk.migrate == Some(true)) => {
-                let text = format!(
-                    "ephemeral_disk.migrate: the data of allocation {id} stays on its node, this release does not copy it"
-                );
-                for task in alloc.roles.keys() {
-                    alloc.tasks.add_event(task, events::hook_message(&text));
+                Previous::Elsewhere(id) if is_sticky && disk.is_some_and(|disk| wants(disk.migrate)) => {
+                    migrate(alloc, id).await;
                 }
+                Previous::Here { .. } | Previous::Elsewhere(_) | Previous::None => {}
             }
-            Previous::Here { .. } | Previous::Elsewhere(_) | Previous::None => {}
+            state.done = true;
+            Ok(())
+        })
+    }
+}
+
+/// Fetches the data from the node of the allocation `id`, until this allocation is stopped.
+async fn migrate(alloc: &AllocContext, id: &str) {
+    let mut versions = alloc.versions.clone();
+    let fetched = tokio::select! {
+        fetched = fetch(alloc, id) => fetched,
+        _ = versions.wait_for(|newest| status::is_stopped(&newest.desired_status)) => return,
+    };
+    let moved = fetched.and_then(|from| {
+        let moved = take_over(&from, &alloc.dir, alloc.roles.keys());
+        std::fs::remove_dir_all(from.root()).and(moved).map_err(|error| error.to_string())
+    });
+    match moved {
+        Ok(()) => {
+            tracing::info!(alloc = alloc.id, from = id, "the data of the previous allocation was fetched")
         }
-        ready(Ok(()))
+        Err(why) => tell(alloc, &format!("the data of allocation {id} was not fetched from its node: {why}")),
+    }
+}
+
+fn tell(alloc: &AllocContext, what: &str) {
+    tracing::warn!(alloc = alloc.id, "{what}");
+    for task in alloc.roles.keys() {
+        alloc.tasks.add_event(task, events::hook_message(&format!("ephemeral_disk: {what}")));
     }
 }
 
@@ -52,7 +83,7 @@ fn take_over<'a>(from: &AllocDir, to: &AllocDir, tasks: impl Iterator<Item = &'a
     for task in tasks {
         let (old, new) = (from.task(task), to.task(task));
         if old.local.is_dir() {
-            to.build_task(task)?;
+            to.build_task(task, None)?;
             replace(&old.local, &new.local)?;
         }
     }
@@ -81,7 +112,7 @@ mod tests {
             dir
         };
         let (old, new) = (dir(1), dir(2));
-        old.build_task("web").unwrap();
+        old.build_task("web", None).unwrap();
         std::fs::write(old.shared().join("data/db"), "1").unwrap();
         std::fs::write(old.task("web").local.join("cache"), "2").unwrap();
         take_over(&old, &new, ["web".to_string(), "new".to_string()].iter()).unwrap();

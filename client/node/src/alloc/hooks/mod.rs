@@ -5,6 +5,8 @@
 
 mod alloc_dir;
 mod await_previous;
+mod csi;
+mod fetch;
 mod group_services;
 mod health;
 mod max_run_duration;
@@ -39,6 +41,7 @@ fn all() -> Vec<Box<dyn AllocHook>> {
         Box::new(health::HealthHook::default()),
         Box::new(network::Network),
         Box::new(group_services::GroupServices::default()),
+        Box::new(csi::Csi::default()),
         Box::new(shutdown_delay::ShutdownDelay),
     ]
 }

@@ -153,6 +153,7 @@ fn the_list_is_in_the_order_of_nomad() {
         "alloc_health_watcher",
         "network",
         "group_services",
+        "csi_hook",
         "group_shutdown_delay",
     ];
     assert_eq!(names, expected);

@@ -37,7 +37,7 @@ use super::{
 
 pub use cgroup::{CgroupParent, inherit_cores};
 pub use command::find_command;
-pub use user::{TaskUser, find_user, in_ranges};
+pub use user::{TaskUser, dynamic_user, find_user, in_ranges};
 
 /// How long an executor may take to start its task.
 const START_TIMEOUT: Duration = Duration::from_secs(30);

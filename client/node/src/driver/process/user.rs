@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use executor::spec::UserIds;
 use nix::unistd::{Gid, Group, Uid, User};
 
-use crate::driver::StartError;
+use crate::driver::{DynamicUser, StartError};
+use crate::users;
 
 /// A user of the host as a task is it.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +51,26 @@ pub fn find_user(
     env.insert("HOME".into(), user.dir.display().to_string());
     let ids = UserIds { uid: user.uid.as_raw(), gid: user.gid.as_raw() };
     Ok(Some(TaskUser { ids, groups }))
+}
+
+/// A user that only its number makes one, and the group of that number. Adds its variables to `env`.
+///
+/// # Errors
+/// When no task may run as it.
+pub fn dynamic_user(
+    user: &DynamicUser,
+    denied_uids: &str,
+    denied_gids: &str,
+    env: &mut BTreeMap<String, String>,
+) -> Result<TaskUser, StartError> {
+    let (uid, name) = (user.uid, users::name_of(user.uid));
+    if in_ranges(denied_uids, uid) || in_ranges(denied_gids, uid) {
+        return Err(StartError::fatal(format!("running as user \"{name}\" is not allowed")));
+    }
+    env.insert("USER".into(), name.clone());
+    env.insert("LOGNAME".into(), name);
+    env.insert("HOME".into(), user.home.display().to_string());
+    Ok(TaskUser { ids: UserIds { uid, gid: uid }, groups: vec![uid] })
 }
 
 fn groups_of(user: &User) -> Vec<u32> {

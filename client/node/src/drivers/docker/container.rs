@@ -1,6 +1,6 @@
 //! What the engine is asked to make for a task. Pure, but for links of files that are followed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use bollard::models::{
     ContainerCreateBody, DeviceMapping, EndpointIpamConfig, EndpointSettings, HealthConfig, HostConfig,
@@ -8,24 +8,15 @@ use bollard::models::{
     ResourcesUlimits,
 };
 
+use super::super::containers::parts::{self, MIB, quota};
 use super::mounts;
 use super::settings::{Settings, logging};
 use crate::driver::capabilities;
-use crate::driver::{Limits, TaskConfig, TaskNames, Values};
+use crate::driver::{Limits, TaskConfig, TaskDevice, Values};
 use crate::task::environment::ranges;
 
-/// On every container, as Nomad has it.
-pub const ALLOC_LABEL: &str = "com.hashicorp.nomad.alloc_id";
-
-/// Whose container it is. Ours alone: what other agents on this host have started is not touched.
-pub const NODE_LABEL: &str = "sojourn.node_id";
-
-const MIB: i64 = 1024 * 1024;
-
-/// The name of the container of a task.
-pub fn name(config: &TaskConfig) -> String {
-    format!("{}-{}", config.task, config.alloc_id).replace('/', "_")
-}
+/// The variable by which a plugin for GPUs of Nvidia gives them to a container, and which their runtime reads.
+const NVIDIA: &str = "NVIDIA_VISIBLE_DEVICES";
 
 /// # Errors
 /// Names the key whose value is not possible or not allowed.
@@ -35,7 +26,7 @@ pub fn body(settings: &Settings, config: &TaskConfig, image: &str) -> Result<Con
     let mut host = HostConfig {
         network_mode: Some(network_mode(config, shared)),
         log_config: Some(log_config(settings, keys)?),
-        devices: Some(devices(keys)),
+        devices: Some(devices(config)),
         readonly_rootfs: Some(keys.boolean("readonly_rootfs")),
         init: Some(keys.boolean("init")),
         dns: some_texts(keys, "dns_servers").filter(|_| !shared),
@@ -51,6 +42,9 @@ pub fn body(settings: &Settings, config: &TaskConfig, image: &str) -> Result<Con
     };
     limits(settings, config, &mut host)?;
     isolation(settings, keys, &mut host)?;
+    if host.runtime.is_none() && config.device_env.contains_key(NVIDIA) {
+        host.runtime = Some(settings.nvidia_runtime.clone());
+    }
     mounts::add(settings, config, &mut host)?;
     name_files(config, shared, &mut host);
     // Those of a group are mapped to its namespace.
@@ -66,7 +60,7 @@ pub fn body(settings: &Settings, config: &TaskConfig, image: &str) -> Result<Con
         hostname: text(keys, "hostname"),
         user: Some(config.user.clone()).filter(|user| !user.is_empty()),
         env: Some(config.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
-        labels: Some(labels(settings, config)),
+        labels: Some(parts::labels(&settings.extra_labels, config).into_iter().collect()),
         open_stdin: Some(keys.boolean("interactive")),
         tty: Some(keys.boolean("tty")),
         healthcheck: disabled.then(none),
@@ -150,35 +144,19 @@ fn log_config(settings: &Settings, keys: &Values) -> Result<HostConfigLogConfig,
     Ok(HostConfigLogConfig { typ: Some(logging.kind), config: Some(logging.config.into_iter().collect()) })
 }
 
-fn devices(keys: &Values) -> Vec<DeviceMapping> {
+/// Those of the job's `config`, and those that the task was given.
+fn devices(config: &TaskConfig) -> Vec<DeviceMapping> {
     let device = |block: &Values| DeviceMapping {
         path_on_host: text(block, "host_path"),
         path_in_container: text(block, "container_path").or_else(|| text(block, "host_path")),
         cgroup_permissions: Some(block.text("cgroup_permissions").unwrap_or("rwm").to_string()),
     };
-    keys.blocks("devices").iter().map(device).collect()
-}
-
-fn labels(settings: &Settings, config: &TaskConfig) -> HashMap<String, String> {
-    let TaskNames { namespace, job_id, job_name, parent_job_id, group, node_id, node_name } = &config.names;
-    let extra = [
-        ("job_name", job_name),
-        ("job_id", job_id),
-        ("parent_job_id", parent_job_id),
-        ("task_group_name", group),
-        ("task_name", &config.task),
-        ("namespace", namespace),
-        ("node_name", node_name),
-        ("node_id", node_id),
-    ];
-    let mut labels = config.config.map("labels");
-    let wanted = |name: &str| settings.extra_labels.iter().any(|pattern| base::matches_glob(pattern, name));
-    for (name, value) in extra.into_iter().filter(|(name, value)| wanted(name) && !value.is_empty()) {
-        labels.insert(format!("com.hashicorp.nomad.{name}"), value.clone());
-    }
-    labels.insert(ALLOC_LABEL.to_string(), config.alloc_id.clone());
-    labels.insert(NODE_LABEL.to_string(), node_id.clone());
-    labels.into_iter().collect()
+    let given = |device: &TaskDevice| DeviceMapping {
+        path_on_host: Some(device.host_path.display().to_string()),
+        path_in_container: Some(device.task_path.clone()),
+        cgroup_permissions: Some(device.permissions.clone()),
+    };
+    config.config.blocks("devices").iter().map(device).chain(config.devices.iter().map(given)).collect()
 }
 
 fn limits(settings: &Settings, config: &TaskConfig, host: &mut HostConfig) -> Result<(), String> {
@@ -235,25 +213,9 @@ fn memory(limits: &Limits, hard_mb: i64, host: &mut HostConfig) -> Result<(), St
     Ok(())
 }
 
-/// The task's share of the time that all cores have in a period; the kernel takes no less than a millisecond.
-fn quota(limits: &Limits, period: i64) -> Result<i64, String> {
-    let Limits { cpu_mhz, node_cpu_mhz, node_cores, .. } = *limits;
-    if node_cpu_mhz <= 0 || node_cores <= 0 {
-        return Err("cpu_hard_limit is not possible: this node does not know its CPU".to_string());
-    }
-    let quota = i128::from(cpu_mhz) * i128::from(period) * i128::from(node_cores) / i128::from(node_cpu_mhz);
-    Ok((quota as i64).max(1000))
-}
-
-/// `SOFT` or `SOFT:HARD`.
 fn ulimit((name, text): (&String, &String)) -> Result<ResourcesUlimits, String> {
-    let (soft, hard) = text.split_once(':').unwrap_or((text, text));
-    match (soft.trim().parse(), hard.trim().parse()) {
-        (Ok(soft), Ok(hard)) => {
-            Ok(ResourcesUlimits { name: Some(name.clone()), soft: Some(soft), hard: Some(hard) })
-        }
-        _ => Err(format!("ulimit {name} must be a number, or two with a colon between them, not \"{text}\"")),
-    }
+    let (soft, hard) = parts::ulimit(name, text)?;
+    Ok(ResourcesUlimits { name: Some(name.clone()), soft: Some(soft), hard: Some(hard) })
 }
 
 fn isolation(settings: &Settings, keys: &Values, host: &mut HostConfig) -> Result<(), String> {
@@ -308,9 +270,7 @@ fn mode(
 fn ports(config: &TaskConfig) -> Result<(Vec<String>, PortMap), String> {
     let (mut exposed, mut bindings) = (Vec::new(), PortMap::new());
     for label in config.config.texts("ports") {
-        let missing = || format!("port \"{label}\" is not one of a network block of the group");
-        let port = config.ports.iter().find(|port| port.label == *label).ok_or_else(missing)?;
-        let inside = if port.to > 0 { port.to } else { port.value };
+        let (port, inside) = parts::port(config, label)?;
         let binding =
             PortBinding { host_ip: Some(port.host_ip.clone()), host_port: Some(port.value.to_string()) };
         for protocol in ["tcp", "udp"] {
@@ -322,13 +282,6 @@ fn ports(config: &TaskConfig) -> Result<(Vec<String>, PortMap), String> {
     exposed.sort_unstable();
     exposed.dedup();
     Ok((exposed, bindings))
-}
-
-/// The labels of a task's ports with what they are inside of the container.
-pub fn port_map(config: &TaskConfig) -> BTreeMap<String, i64> {
-    let labels = config.config.texts("ports");
-    let own = config.ports.iter().filter(|port| labels.contains(&port.label));
-    own.map(|port| (port.label.clone(), if port.to > 0 { port.to } else { port.value })).collect()
 }
 
 /// Addresses and names can be chosen in networks that users have made.

@@ -12,8 +12,8 @@ use bollard::query_parameters::EventsOptions;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::time::{sleep, timeout};
 
+use super::Shared;
 use super::engine::{self, NO_ENGINE};
-use super::shared::Shared;
 use crate::driver::{Fingerprint, Health};
 
 /// How often an engine is looked at that is there, and one that is not.

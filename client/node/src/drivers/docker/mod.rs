@@ -1,48 +1,41 @@
 //! Tasks as containers of a Docker engine, reached over its API.
 //!
 //! [`settings`] is the operator's block, [`keys`] that of a task, and [`container`] what becomes of both: the one pure
-//! part. [`start`] makes a container, [`task`] stays with it; its output comes through [`logs`]. Images are counted in
-//! [`images`].
-//!
-//! The engine owns the containers, so they outlive the agent. An engine that does not answer has not said that a task
-//! ended: it is asked until it does.
+//! part. [`start`] makes a container; what happens to it then is that of all containers, in [`super::containers`].
 
-mod auth;
 mod container;
 mod engine;
 mod exec;
 mod fingerprint;
-mod images;
 mod keys;
 mod logs;
 mod mounts;
 mod pause;
+mod pull;
 mod settings;
-mod shared;
 mod start;
-mod sweep;
-mod task;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bollard::models::ContainerInspectResponse;
-use bollard::query_parameters::{RemoveContainerOptions, StopContainerOptions};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use self::engine::Engine;
 use self::settings::Settings;
-use self::shared::{EVENTS_MAX, Shared};
-use self::start::State;
-use self::task::{DockerTask, Parts};
+use super::containers::shared::EVENTS_MAX;
+use super::containers::task::{self, ContainerTask, Parts};
+use super::containers::{self, State, sweep};
 use crate::driver::registry::{BuiltinDriver, DriverHost};
 use crate::driver::{
-    Capabilities, Driver, DriverError, DriverEvent, Fingerprint, FsIsolation, GroupNetworks, RunningTask,
-    Schema, StartError, Started, TaskConfig, TaskHandle, Values,
+    Capabilities, Driver, DriverError, DriverEvent, Fingerprint, FsIsolation, GroupNetworks, Known,
+    RunningTask, Schema, StartError, Started, TaskConfig, Values,
 };
+
+type Shared = containers::Shared<Engine>;
 
 pub const BUILTIN: BuiltinDriver = BuiltinDriver {
     name: NAME,
@@ -66,7 +59,10 @@ fn make(config: &Values, host: &DriverHost) -> Option<Arc<dyn Driver>> {
     let endpoint = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty());
     let directory = host.state_dir.join(NAME);
     let settings = Settings::read(config, endpoint);
-    let shared = settings.map(|settings| Shared::new(settings, host.node_id.clone(), directory, sender));
+    let shared = settings.map(|settings| {
+        let (engine, gc) = (Engine::new(settings.endpoint.clone()), settings.gc.clone());
+        Shared::new(engine, settings, gc, host.node_id.clone(), directory, sender)
+    });
     Some(Arc::new(DockerDriver { shared, events: Mutex::new(Some(events)) }))
 }
 
@@ -80,21 +76,13 @@ fn misconfigured(wrong: &str) -> String {
     format!("plugin \"docker\": {wrong}")
 }
 
-fn read_state(state: &Value) -> Result<State, DriverError> {
-    let state = State::deserialize(state).map_err(|error| DriverError::Handle(error.to_string()))?;
-    match state.container_id.is_empty() {
-        true => Err(DriverError::Handle("it names no container".to_string())),
-        false => Ok(state),
-    }
-}
-
 impl Driver for DockerDriver {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Image }
+        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Image, mounts: true }
     }
 
     fn group_networks(&self) -> GroupNetworks {
@@ -113,8 +101,8 @@ impl Driver for DockerDriver {
         Box::pin(async move { pause::destroy(self.shared()?, alloc_id).await })
     }
 
-    fn task_schema(&self) -> Schema {
-        keys::TASK
+    fn task_schema(&self) -> Option<Schema> {
+        Some(keys::TASK)
     }
 
     fn fingerprint(&self) -> BoxStream<'static, Fingerprint> {
@@ -134,30 +122,21 @@ impl Driver for DockerDriver {
     /// Fails only when the engine says that there is no such container: one that does not answer now may have it.
     fn recover<'a>(&'a self, state: &'a Value) -> BoxFuture<'a, Result<Arc<dyn RunningTask>, DriverError>> {
         Box::pin(async move {
-            let (shared, state) = (self.shared()?, read_state(state)?);
-            if let Err(error) = shared.engine.inspect(&state.container_id).await
-                && engine::is_missing(&error)
-            {
-                return Err(DriverError::failed("the container is gone"));
-            }
-            let mut tracked = shared.track(&state.container_name);
-            tracked.add(&state.container_id);
-            let image = Some(&state.image_id).filter(|id| !id.is_empty()).map(|id| shared.images.hold(id));
-            let (logs, id) = (state.logs(), state.container_id);
-            let parts = Parts { shared: Arc::clone(shared), id, image, tracked, logs };
-            Ok(Arc::new(DockerTask::attach(parts)) as Arc<dyn RunningTask>)
+            let (shared, state) = (self.shared()?, State::read(state)?);
+            let parts = Parts::found(shared, &state).await?;
+            let follower = state.logs().map(|logs| start::follow(shared, &state.container_id, logs));
+            Ok(Arc::new(ContainerTask::attach(Parts { follower, ..parts })) as Arc<dyn RunningTask>)
         })
     }
 
     fn destroy<'a>(&'a self, state: &'a Value, force: bool) -> BoxFuture<'a, Result<(), DriverError>> {
-        Box::pin(async move { destroy(self.shared()?, &read_state(state)?, force).await })
+        Box::pin(async move { task::destroy(self.shared()?, &State::read(state)?, force).await })
     }
 
-    fn end_unknown<'a>(&'a self, known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {
+    fn end_unknown<'a>(&'a self, known: &'a Known) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let Ok(shared) = &self.shared else { return };
             sweep::end_unknown(shared, self.handle_key(), known).await;
-            sweep::begin(shared);
         })
     }
 
@@ -172,39 +151,6 @@ impl Driver for DockerDriver {
             None => stream::pending().boxed(),
         }
     }
-}
-
-async fn destroy(shared: &Shared, state: &State, force: bool) -> Result<(), DriverError> {
-    let failed = |error: bollard::errors::Error| DriverError::Failed(engine::text(&error));
-    let id = &state.container_id;
-    let found = match shared.engine.inspect(id).await {
-        Ok(found) => Some(found),
-        Err(error) if engine::is_missing(&error) => None,
-        Err(error) => return Err(failed(error)),
-    };
-    let is_running = found.as_ref().is_some_and(is_running);
-    if is_running && !force {
-        return Err(DriverError::StillRunning);
-    }
-    let client = shared.engine.client().await.map_err(failed)?;
-    let done = if found.is_none() {
-        Ok(())
-    } else if shared.settings.gc.container {
-        let options = RemoveContainerOptions { force, v: true, ..RemoveContainerOptions::default() };
-        client.remove_container(id, Some(options)).await
-    } else if is_running {
-        client.stop_container(id, Some(StopContainerOptions { t: Some(0), signal: None })).await
-    } else {
-        Ok(())
-    };
-    match done {
-        Err(error) if !engine::is_missing(&error) && !engine::is_conflict(&error) => {
-            return Err(failed(error));
-        }
-        _ => {}
-    }
-    std::fs::remove_file(shared.note(id)).ok();
-    Ok(())
 }
 
 fn is_running(found: &ContainerInspectResponse) -> bool {

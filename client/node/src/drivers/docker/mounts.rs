@@ -1,16 +1,13 @@
 //! What a container sees of the host's files.
 
-use std::path::{Component, Path, PathBuf};
-
 use bollard::models::{
     HostConfig, Mount, MountBindOptions, MountTmpfsOptions, MountType, MountVolumeOptions,
     MountVolumeOptionsDriverConfig,
 };
 
+use super::super::containers::mounts::{self, DISABLED, host_path};
 use super::settings::Settings;
 use crate::driver::{TaskConfig, TaskMount, Values};
-
-const DISABLED: &str = "volumes are not enabled on this node";
 
 /// The task's own directories, and what it asks for besides.
 ///
@@ -33,15 +30,8 @@ pub fn add(settings: &Settings, config: &TaskConfig, host: &mut HostConfig) -> R
 }
 
 fn own(settings: &Settings, config: &TaskConfig) -> Vec<String> {
-    let logs = config.shared_dir.join("logs");
-    let directories = [
-        (&config.shared_dir, "/alloc", ""),
-        (&config.dir.local, "/local", ""),
-        (&config.dir.secrets, "/secrets", ""),
-        // Its output is written for it; what it says itself must not be lost in between.
-        (&logs, "/alloc/logs", "ro"),
-    ];
-    let bind = |(from, to, mode): (&PathBuf, &str, &str)| {
+    let bind = |(from, to, read_only): (std::path::PathBuf, &str, bool)| {
+        let mode = if read_only { "ro" } else { "" };
         let options: Vec<&str> =
             [mode, settings.selinux_label.as_str()].into_iter().filter(|option| !option.is_empty()).collect();
         match options.is_empty() {
@@ -49,7 +39,7 @@ fn own(settings: &Settings, config: &TaskConfig) -> Vec<String> {
             false => format!("{}:{to}:{}", from.display(), options.join(",")),
         }
     };
-    directories.into_iter().map(bind).collect()
+    mounts::own(config).into_iter().map(bind).collect()
 }
 
 /// A volume of the group. It is the operator's, who has given it to this node: it needs no further permission.
@@ -60,72 +50,19 @@ fn volume(mount: &TaskMount) -> String {
     format!("{}:{}:{}", mount.host_path.display(), mount.task_path, options.join(","))
 }
 
-/// `SOURCE:TARGET` or `SOURCE:TARGET:MODE`.
 fn bind(settings: &Settings, config: &TaskConfig, volume: &str) -> Result<String, String> {
-    let parts: Vec<&str> = volume.split(':').collect();
-    let ([source, target] | [source, target, _]) = parts[..] else {
-        return Err(format!("volumes: \"{volume}\" must be \"source:target\" or \"source:target:mode\""));
-    };
-    if source.is_empty() || !target.starts_with('/') {
-        return Err(format!("volumes: \"{volume}\" must have a source and an absolute target"));
-    }
+    let (source, target, mode) = mounts::split(volume)?;
     // With a driver of volumes the source is a name that is known to that.
     let source = match config.config.text("volume_driver") {
         Some(_) => source.to_string(),
-        None => host_path(settings, config, source, "volumes")?,
+        None => host_path(settings.volumes_enabled, config, source, "volumes")?,
     };
-    let mode = parts.get(2).copied().unwrap_or_default();
     let options: Vec<&str> =
         [mode, settings.selinux_label.as_str()].into_iter().filter(|option| !option.is_empty()).collect();
     Ok(match options.is_empty() {
         true => format!("{source}:{target}"),
         false => format!("{source}:{target}:{}", options.join(",")),
     })
-}
-
-/// A path of the host: inside of the allocation, or anywhere where the operator allows that.
-fn host_path(settings: &Settings, config: &TaskConfig, path: &str, key: &str) -> Result<String, String> {
-    let path = normalized(&config.dir.root.join(path));
-    let alloc = config.shared_dir.parent().unwrap_or(&config.shared_dir);
-    if !settings.volumes_enabled && !resolved(&path).starts_with(resolved(alloc)) {
-        return Err(format!(
-            "{key}: {DISABLED}; cannot mount {} from outside of the allocation",
-            path.display()
-        ));
-    }
-    match path.to_str() {
-        Some(path) => Ok(path.to_string()),
-        None => Err(format!("{key}: {} is not text", path.display())),
-    }
-}
-
-/// Without `.` and `..`.
-fn normalized(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => drop(out.pop()),
-            Component::CurDir => {}
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// Where a path leads, as far as it exists: a task can put links into its directories.
-fn resolved(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let Ok(found) = ancestor.canonicalize() {
-            let rest = path.strip_prefix(ancestor).expect("an ancestor is a prefix");
-            return found.join(rest);
-        }
-        // A link to what does not exist yet leads out all the same.
-        if let Ok(target) = ancestor.read_link() {
-            let parent = ancestor.parent().unwrap_or(Path::new("/"));
-            return normalized(&parent.join(target));
-        }
-    }
-    path.to_path_buf()
 }
 
 fn mount(settings: &Settings, config: &TaskConfig, block: &Values) -> Result<Mount, String> {
@@ -147,7 +84,7 @@ fn mount(settings: &Settings, config: &TaskConfig, block: &Values) -> Result<Mou
         "bind" => {
             let source = block.text("source").ok_or("mount: a mount of type \"bind\" needs a source")?;
             mount.typ = Some(MountType::BIND);
-            mount.source = Some(host_path(settings, config, source, "mount")?);
+            mount.source = Some(host_path(settings.volumes_enabled, config, source, "mount")?);
             mount.bind_options = block.block("bind_options").map(bind_options).transpose()?;
         }
         "volume" => {

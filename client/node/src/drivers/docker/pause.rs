@@ -9,15 +9,13 @@ use std::sync::Arc;
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig};
 use bollard::query_parameters::{RemoveContainerOptions, StartContainerOptions};
 
-use super::container::{ALLOC_LABEL, NODE_LABEL};
-use super::images::{ImageName, Wanted};
-use super::shared::Shared;
-use super::{auth, engine, start};
+use super::super::containers::auth;
+use super::super::containers::images::{ImageName, ImageUse, Platform, Wanted};
+use super::super::containers::parts::{ALLOC_LABEL, NETWORK_LABEL, NODE_LABEL};
+use super::engine::{self, Engine};
+use super::{Shared, start};
 use crate::driver::{DriverError, DriverEvent, StartError};
 use crate::task::hooks::short_hostname;
-
-/// On these containers, and no others.
-pub const LABEL: &str = "sojourn.network";
 
 /// The name of the container of an allocation.
 pub fn name(alloc_id: &str) -> String {
@@ -50,8 +48,8 @@ pub async fn create(
         Err(error) => return Err(failed(&error)),
     }
     let client = shared.engine.client().await.map_err(|error| failed(&error))?;
-    let image = image(shared, &client, alloc_id).await?;
-    let labels = [(ALLOC_LABEL, alloc_id), (NODE_LABEL, shared.node_id.as_str()), (LABEL, "true")];
+    let image = image(shared, alloc_id).await?;
+    let labels = [(ALLOC_LABEL, alloc_id), (NODE_LABEL, shared.node_id.as_str()), (NETWORK_LABEL, "true")];
     let labels: HashMap<String, String> =
         labels.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let host = HostConfig { network_mode: Some("none".to_string()), ..HostConfig::default() };
@@ -75,25 +73,23 @@ fn text(error: &StartError) -> String {
     format!("container of the network: {error}")
 }
 
-async fn image(
-    shared: &Arc<Shared>,
-    client: &bollard::Docker,
-    alloc_id: &str,
-) -> Result<super::images::ImageUse, DriverError> {
+async fn image(shared: &Arc<Shared>, alloc_id: &str) -> Result<ImageUse<Engine>, DriverError> {
     let name = ImageName::read(&shared.settings.infra_image).map_err(DriverError::Failed)?;
     let credentials = auth::find(&name.repository, None, &shared.settings.auth).await.ok().flatten();
     let wanted = Wanted {
+        force_pull: name.version == "latest",
         name,
-        force_pull: false,
         credentials,
         timeout: shared.settings.infra_image_pull_timeout,
         activity_timeout: shared.settings.pull_activity_timeout,
         archive: None,
+        platform: Platform::default(),
+        tls_verify: None,
     };
     let say = |message| {
         shared.say(DriverEvent { alloc_id: alloc_id.to_string(), task: String::new(), message });
     };
-    let image = shared.images.obtain(client, wanted, say).await;
+    let image = shared.images.obtain(wanted, say).await;
     image.map_err(|error| DriverError::Failed(format!("infra_image: {error}")))
 }
 

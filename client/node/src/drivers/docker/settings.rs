@@ -1,9 +1,9 @@
 //! What the operator decides about the driver: the `plugin "docker"` block.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use super::super::containers::settings::{AUTH, AuthSettings, GC, Gc, MINUTE, VOLUMES, span};
 use crate::driver::capabilities;
 use crate::driver::{Field, Schema, ValueType, Values};
 
@@ -22,7 +22,7 @@ pub const PLUGIN: Schema = Schema(&[&[
     Field::optional("volumes", ValueType::Block(VOLUMES)),
     Field::optional("allow_privileged", ValueType::Boolean),
     Field::optional("allow_caps", ValueType::TextList),
-    Field::optional("nvidia_runtime", ValueType::Unsupported("this node has no device plugins")),
+    Field::optional("nvidia_runtime", ValueType::Text),
     Field::optional("allow_runtimes", ValueType::TextList),
     Field::optional("infra_image", ValueType::Text),
     Field::optional("infra_image_pull_timeout", ValueType::Duration),
@@ -39,32 +39,10 @@ pub const PLUGIN: Schema = Schema(&[&[
     ),
 ]]);
 
-const AUTH: Schema =
-    Schema(&[&[Field::optional("config", ValueType::Text), Field::optional("helper", ValueType::Text)]]);
-
 pub const LOGGING: Schema = Schema(&[&[
     Field::optional("type", ValueType::Text),
     Field::optional("driver", ValueType::Text),
     Field::optional("config", ValueType::TextMap),
-]]);
-
-const GC: Schema = Schema(&[&[
-    Field::optional("image", ValueType::Boolean),
-    Field::optional("image_delay", ValueType::Duration),
-    Field::optional("container", ValueType::Boolean),
-    Field::optional("dangling_containers", ValueType::Block(DANGLING)),
-]]);
-
-const DANGLING: Schema = Schema(&[&[
-    Field::optional("enabled", ValueType::Boolean),
-    Field::optional("dry_run", ValueType::Boolean),
-    Field::optional("period", ValueType::Duration),
-    Field::optional("creation_grace", ValueType::Duration),
-]]);
-
-const VOLUMES: Schema = Schema(&[&[
-    Field::optional("enabled", ValueType::Boolean),
-    Field::optional("selinuxlabel", ValueType::Text),
 ]]);
 
 const MODES: Schema = Schema(&[&[
@@ -92,6 +70,8 @@ pub struct Settings {
     pub allow_privileged: bool,
     pub allow_caps: capabilities::Allowed,
     pub allow_runtimes: Vec<String>,
+    /// Of containers that were given GPUs of Nvidia.
+    pub nvidia_runtime: String,
     /// Of the container that has the network of a group.
     pub infra_image: String,
     pub infra_image_pull_timeout: Duration,
@@ -106,37 +86,11 @@ pub struct Settings {
     pub allowed_modes: BTreeMap<&'static str, Vec<String>>,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct AuthSettings {
-    /// A file as `docker login` writes it.
-    pub config: Option<PathBuf>,
-    /// `NAME` of the program `docker-credential-NAME`.
-    pub helper: Option<String>,
-}
-
 /// Where the engine keeps the output of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logging {
     pub kind: String,
     pub config: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Gc {
-    pub image: bool,
-    pub image_delay: Duration,
-    pub container: bool,
-    pub dangling: Dangling,
-}
-
-/// About containers of this node that no task of this agent is.
-#[derive(Clone, Copy, Debug)]
-pub struct Dangling {
-    pub enabled: bool,
-    /// Only says what would be removed.
-    pub dry_run: bool,
-    pub period: Duration,
-    pub creation_grace: Duration,
 }
 
 impl Settings {
@@ -155,20 +109,18 @@ impl Settings {
         let attempts = config.number("container_exists_attempts").unwrap_or(5);
         let settings = Settings {
             endpoint: config.text("endpoint").map(str::to_string).or(host).unwrap_or(SOCKET.to_string()),
-            auth: AuthSettings {
-                config: auth.text("config").map(PathBuf::from),
-                helper: auth.text("helper").map(str::to_string),
-            },
+            auth: AuthSettings::read(auth),
             extra_labels: config.texts("extra_labels").to_vec(),
             logging: match config.block("logging") {
                 Some(block) => logging(block)?,
                 None => Logging::default(),
             },
-            gc: gc(block("gc"))?,
+            gc: Gc::read(block("gc"), true)?,
             volumes_enabled: volumes.boolean("enabled"),
             selinux_label: volumes.text("selinuxlabel").unwrap_or_default().to_string(),
             allow_privileged: config.boolean("allow_privileged"),
             allow_caps: capabilities::Allowed::read(config.texts("allow_caps")),
+            nvidia_runtime: config.text("nvidia_runtime").unwrap_or("nvidia").to_string(),
             allow_runtimes: if runtimes.is_empty() { default_runtimes() } else { runtimes },
             infra_image: config
                 .text("infra_image")
@@ -203,33 +155,6 @@ fn pause_image() -> String {
         other => other,
     };
     format!("registry.k8s.io/pause-{arch}:3.3")
-}
-
-const MINUTE: Duration = Duration::from_secs(60);
-
-/// A span of time that is at least `min`.
-fn span(config: &Values, key: &str, default: Duration, min: Duration) -> Result<Duration, String> {
-    match config.number(key) {
-        None => Ok(default),
-        Some(nanos) if nanos >= min.as_nanos() as i64 => Ok(config.duration(key)),
-        Some(_) => Err(format!("{key} must be at least {} s", min.as_secs())),
-    }
-}
-
-fn gc(block: &Values) -> Result<Gc, String> {
-    let empty = Values::default();
-    let dangling = block.block("dangling_containers").unwrap_or(&empty);
-    Ok(Gc {
-        image: block.flag("image").unwrap_or(true),
-        image_delay: span(block, "image_delay", 3 * MINUTE, Duration::ZERO)?,
-        container: block.flag("container").unwrap_or(true),
-        dangling: Dangling {
-            enabled: dangling.flag("enabled").unwrap_or(true),
-            dry_run: dangling.boolean("dry_run"),
-            period: span(dangling, "period", 5 * MINUTE, Duration::from_secs(1))?,
-            creation_grace: span(dangling, "creation_grace", 5 * MINUTE, MINUTE)?,
-        },
-    })
 }
 
 impl Default for Logging {

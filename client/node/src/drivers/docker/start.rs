@@ -7,57 +7,32 @@ use bollard::Docker;
 use bollard::errors::Error;
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, EndpointSettings};
 use bollard::query_parameters::{CreateContainerOptions, RemoveContainerOptions, StartContainerOptions};
-use serde::{Deserialize, Serialize};
+use model::document::DNSConfig;
 
-use super::container::{self, NODE_LABEL};
-use super::engine;
-use super::images::{ImageName, ImageUse, Wanted};
-use super::shared::Shared;
-use super::task::{DockerTask, Parts};
-use super::{auth, logs};
+use super::super::containers::images::{ImageName, ImageUse, Platform, Wanted};
+use super::super::containers::logs;
+use super::super::containers::parts::{self, NODE_LABEL};
+use super::super::containers::task::{Follow, Parts};
+use super::engine::{self, Engine};
+use super::logs::Follower;
+use super::{Shared, container, pause};
 use crate::driver::{DriverEvent, DriverNetwork, Logs, StartError, Started, TaskConfig};
 use crate::network::hosts;
-use executor::spec::LogSpec;
-use model::document::DNSConfig;
 
 /// How often a request is made that the engine has not decided, and the pause before the second time; each further one
 /// is twice as long.
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What is stored to find a container again. Fields are only ever added.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct State {
-    pub container_id: String,
-    pub container_name: String,
-    pub image_id: String,
-    /// Where the output is written; None for nowhere.
-    pub logs: Option<StoredLogs>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StoredLogs {
-    pub stdout: LogSpec,
-    pub stderr: LogSpec,
-}
-
-impl State {
-    pub fn logs(&self) -> Option<Logs> {
-        let StoredLogs { stdout, stderr } = self.logs.clone()?;
-        Some(Logs { stdout, stderr })
-    }
-}
-
 pub async fn start(shared: &Arc<Shared>, config: TaskConfig) -> Result<Started, StartError> {
     let client = shared.engine.client().await.map_err(|error| StartError::transient(engine::text(&error)))?;
     // What is wrong is said before anything is downloaded.
     container::body(&shared.settings, &config, "").map_err(StartError::Invalid)?;
     name_files(&config).map_err(StartError::fatal)?;
-    let image = image(shared, &client, &config).await?;
+    await_network(shared, &config).await?;
+    let image = image(shared, &config).await?;
     let body = container::body(&shared.settings, &config, &image.id).map_err(StartError::Invalid)?;
-    let name = container::name(&config);
+    let name = parts::name(&config);
     let mut tracked = shared.track(&name);
     let attempts = config.config.number("container_exists_attempts").and_then(|n| u32::try_from(n).ok());
     let attempts = attempts.unwrap_or(shared.settings.container_exists_attempts);
@@ -72,16 +47,31 @@ pub async fn start(shared: &Arc<Shared>, config: TaskConfig) -> Result<Started, 
             return Err(error);
         }
     };
-    let state = State {
-        container_id: id.clone(),
-        container_name: name,
-        image_id: image.id.clone(),
-        logs: logs.clone().map(|Logs { stdout, stderr }| StoredLogs { stdout, stderr }),
-    };
     let network = network(&config, &found);
-    let parts = Parts { shared: Arc::clone(shared), id, image: Some(image), tracked, logs };
-    let state = serde_json::to_value(&state).map_err(StartError::fatal)?;
-    Ok(Started { task: Arc::new(DockerTask::attach(parts)), state, network })
+    let follower = logs.clone().map(|logs| follow(shared, &id, logs));
+    let parts = Parts { shared: Arc::clone(shared), id, image: Some(image), tracked, follower };
+    parts.started(name, logs, String::new(), network)
+}
+
+/// An engine that was restarted may have ended the container that has the network of the group, and the network with it: no
+/// task can join it any more, so the allocation fails and is placed anew, with another network.
+async fn await_network(shared: &Shared, config: &TaskConfig) -> Result<(), StartError> {
+    if !container::shared_network(config).map_err(StartError::Invalid)? {
+        return Ok(());
+    }
+    match shared.engine.inspect(&pause::name(&config.alloc_id)).await {
+        Ok(found) if super::is_running(&found) => Ok(()),
+        Err(error) if !engine::is_missing(&error) => Err(StartError::transient(engine::text(&error))),
+        Ok(_) | Err(_) => Err(StartError::fatal("the network of the group has ended with its engine")),
+    }
+}
+
+/// Writes the output of a container.
+pub fn follow(shared: &Shared, container: &str, logs: Logs) -> Follow {
+    let (engine, note) = (Arc::clone(&shared.engine), shared.note(container));
+    let container = container.to_string();
+    // The engine itself ends what it sends of a container that has ended.
+    Box::new(move |_| Box::pin(Follower { engine, container, logs, note }.run()))
 }
 
 /// What the task says of names goes into the files that it gets in the network of its group.
@@ -109,43 +99,30 @@ fn name_files(config: &TaskConfig) -> Result<(), String> {
     }
 }
 
-async fn image(shared: &Arc<Shared>, client: &Docker, config: &TaskConfig) -> Result<ImageUse, StartError> {
+async fn image(shared: &Arc<Shared>, config: &TaskConfig) -> Result<ImageUse<Engine>, StartError> {
     let keys = &config.config;
     let text = keys.text("image").expect("the schema requires an image");
     let name = ImageName::read(text).map_err(StartError::Invalid)?;
     let archive = keys.text("load").map(|file| config.dir.local.join(file));
     let credentials = match &archive {
         Some(_) => None,
-        None => match auth::find(&name.repository, keys.block("auth"), &shared.settings.auth).await {
-            Ok(found) => found,
-            Err(error) if keys.boolean("auth_soft_fail") => {
-                tracing::warn!(%error, "an image is pulled without credentials");
-                None
-            }
-            Err(error) => {
-                let text = format!("Failed to find docker auth for repo \"{}\": {error}", name.repository);
-                return Err(StartError::fatal(text));
-            }
-        },
+        None => Wanted::credentials::<Engine>(keys, &name.repository, &shared.settings.auth).await?,
     };
-    let timeout = match keys.number("image_pull_timeout") {
-        Some(nanos) if nanos <= 0 => {
-            return Err(StartError::Invalid("image_pull_timeout must be longer than nothing".to_string()));
-        }
-        Some(_) => keys.duration("image_pull_timeout"),
-        None => shared.settings.image_pull_timeout,
-    };
+    let timeout = Wanted::patience(keys, shared.settings.image_pull_timeout)?;
     let wanted = Wanted {
+        // What `latest` means may have changed.
+        force_pull: keys.boolean("force_pull") || name.version == "latest",
         name,
-        force_pull: keys.boolean("force_pull"),
         credentials,
         timeout,
         activity_timeout: shared.settings.pull_activity_timeout,
         archive,
+        platform: Platform::default(),
+        tls_verify: None,
     };
     let (alloc_id, task) = (&config.alloc_id, &config.task);
     let say = |message| shared.say(DriverEvent { alloc_id: alloc_id.clone(), task: task.clone(), message });
-    shared.images.obtain(client, wanted, say).await
+    shared.images.obtain(wanted, say).await
 }
 
 /// Makes the container; returns its id. One of the same name is of an earlier start whose handle was never stored, or
@@ -253,5 +230,5 @@ fn network(config: &TaskConfig, found: &ContainerInspectResponse) -> Option<Driv
     let v6 = networks[name].global_ipv6_address.clone().filter(|ip| !ip.is_empty());
     let v6 = v6.filter(|_| config.config.boolean("advertise_ipv6_address"));
     let auto_advertise = v6.is_some() || name != "bridge";
-    Some(DriverNetwork { ip: v6.unwrap_or(ip), port_map: container::port_map(config), auto_advertise })
+    Some(DriverNetwork { ip: v6.unwrap_or(ip), port_map: parts::port_map(config), auto_advertise })
 }

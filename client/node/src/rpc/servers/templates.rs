@@ -38,6 +38,9 @@ pub(super) async fn read(
             };
             services::<ServiceRegistration>(servers, method::SERVICE_GET, &request, within).await
         }
+        Dependency::Consul(_) | Dependency::Vault(_) => {
+            Err(ServerError::Refused("the servers do not answer for Consul".to_string()))
+        }
         Dependency::Services { place } => {
             let request = ListRequest { query: query(servers, read, place) };
             services::<ServiceRegistrationListStub>(servers, method::SERVICE_LIST, &request, within).await

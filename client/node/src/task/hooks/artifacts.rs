@@ -9,6 +9,7 @@ use futures_util::{StreamExt, stream};
 use model::document::{Map, TaskArtifact};
 use sha2::{Digest, Sha256};
 
+use super::identities::Reader;
 use super::{StartRequest, TaskContext, TaskHook, parts};
 use crate::artifacts::{fetch, remove_leftovers, scratch_below};
 use crate::driver::FsIsolation;
@@ -118,7 +119,7 @@ async fn fetch_one(
     let isolation = isolation.unwrap_or(FsIsolation::None);
     let sandbox = Sandbox::new(&task.alloc_dir, &start.dir, isolation, false);
     let owner = match block.chown {
-        true => owner(&start.environment.replace(&parts.task.user)).map_err(Failure::fatal)?,
+        true => owner(task, parts, start).map_err(Failure::fatal)?,
         false => None,
     };
     let request = Request {
@@ -168,10 +169,15 @@ fn request(block: &TaskArtifact, environment: &Environment, sandbox: &Sandbox) -
     })
 }
 
-/// The user of the task; a task without one is run as the agent's.
-fn owner(user: &str) -> Result<Option<Owner>, String> {
-    let found = find_user(user, "", "", &mut BTreeMap::new()).map_err(|error| format!("chown: {error}"))?;
-    Ok(found.map(|user| Owner { uid: user.ids.uid, gid: user.ids.gid }))
+/// Who the task runs as; `None` for one that is the agent's user, or whom only its image knows.
+fn owner(task: &TaskContext, parts: TaskParts<'_>, start: &StartRequest) -> Result<Option<Owner>, String> {
+    let user = start.environment.replace(&parts.task.user);
+    if !user.is_empty() {
+        // One that this host does not know is an error here, and not somebody else.
+        find_user(&user, "", "", &mut BTreeMap::new()).map_err(|error| format!("chown: {error}"))?;
+    }
+    let owner = Reader::of(task, parts.task, start).owner();
+    Ok(owner.map(|(uid, gid)| Owner { uid, gid }))
 }
 
 #[cfg(test)]

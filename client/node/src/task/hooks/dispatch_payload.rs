@@ -63,7 +63,7 @@ mod tests {
     fn a_payload_is_written_in_the_local_directory_and_nowhere_else() {
         let base = tempfile::tempdir().unwrap();
         let alloc_dir = AllocDir::new(base.path(), "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01").unwrap();
-        let dir = alloc_dir.build_task("t").unwrap();
+        let dir = alloc_dir.build_task("t", None).unwrap();
         let job = Job { payload: model::document::Bytes(b"\x02\x04hi".to_vec()), ..Job::default() };
         let write = |file: &str| {
             let task: Task =

@@ -4,14 +4,14 @@
 //! The job names identities; only those that the task gets to see, in its environment or in a file, are asked for.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use artifact::below::{Below, Links};
 use base::Rng;
 use model::document::{Allocation, WorkloadIdentity};
 use nix::sys::signal::Signal;
@@ -23,6 +23,7 @@ use wire::messages::WorkloadIdentityRequest;
 
 use super::{StartRequest, TaskContext, TaskHook, parts};
 use crate::clock::{self, jitter};
+use crate::driver::FsIsolation;
 use crate::hook::{HookError, HookFuture, HookState, ready};
 use crate::identity;
 use crate::task::requests::TaskRequest;
@@ -67,7 +68,7 @@ impl TaskHook for Identities {
             if used.is_empty() {
                 return Ok(());
             }
-            let place = Place::new(&used, start, &parts.task.user)?;
+            let place = Place::new(&used, start, Reader::of(task, parts.task, start))?;
             let mut held = Kept::load(state).tokens;
             held.extend(self.tokens().clone());
             let obtaining = timeout(FIRST_WITHIN, obtain(task, &alloc, &used, held));
@@ -75,7 +76,7 @@ impl TaskHook for Identities {
                 Err(HookError::recoverable(NAME, "the servers have signed no token within a minute"))
             })?;
             for (name, token) in &tokens {
-                place.write(name, token).map_err(|error| HookError::fatal(NAME, error))?;
+                place.write(&start.dir.root, name, token).map_err(|error| HookError::fatal(NAME, error))?;
             }
             let seen = used.iter().filter(|identity| identity.env);
             state.env = seen.map(|own| (variable(&own.name), tokens[&own.name].clone())).collect();
@@ -114,8 +115,33 @@ impl Identities {
     }
 }
 
+/// The token of the default identity, which came with the allocation, or is signed anew after a restart of the agent.
+///
+/// # Errors
+/// The servers' reason why there will be none.
+pub(super) async fn default_token(task: &TaskContext, alloc: &Allocation) -> Result<String, String> {
+    let default = WorkloadIdentity { name: DEFAULT.to_string(), ..WorkloadIdentity::default() };
+    loop {
+        if let Some(token) = task.context.default_token(&alloc.id, &task.name) {
+            return Ok(token);
+        }
+        match ask(task, alloc, &[&default]).await {
+            Ok(mut signed) => {
+                if let Some(token) = signed.remove(DEFAULT) {
+                    return Ok(token);
+                }
+            }
+            Err(Refusal::Rejected(why)) => return Err(why),
+            Err(Refusal::Unanswered(why)) => {
+                tracing::warn!(alloc = alloc.id, task = task.name, why, "no token of the task; asking again");
+            }
+        }
+        sleep(TRY_EVERY).await;
+    }
+}
+
 /// The identities of which the task sees something.
-fn used(task: &model::document::Task) -> Vec<WorkloadIdentity> {
+pub(super) fn used(task: &model::document::Task) -> Vec<WorkloadIdentity> {
     let all = task.identity.iter().chain(&*task.identities);
     all.filter(|identity| identity.env || identity.file).cloned().collect()
 }
@@ -158,7 +184,7 @@ async fn obtain(
 }
 
 /// Why there is no token.
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// There will be none.
     Rejected(String),
     /// Not now.
@@ -208,33 +234,99 @@ fn expiry(token: &str) -> Option<i64> {
 struct Place {
     /// By the names of their identities.
     files: BTreeMap<String, PathBuf>,
-    /// Whose the files are: the user of the task, if it has one that this host knows.
-    owner: Option<String>,
+    reader: Reader,
 }
 
 impl Place {
     /// # Errors
     /// A file would be outside of the directory of the task.
-    fn new(used: &[WorkloadIdentity], start: &StartRequest, user: &str) -> Result<Place, HookError> {
+    fn new(used: &[WorkloadIdentity], start: &StartRequest, reader: Reader) -> Result<Place, HookError> {
         let with_file = used.iter().filter(|identity| identity.file);
         let files = with_file.map(|identity| Ok((identity.name.clone(), path(identity, start)?)));
-        let owner = Some(start.environment.replace(user)).filter(|user| !user.is_empty());
-        Ok(Place { files: files.collect::<Result<_, HookError>>()?, owner })
+        Ok(Place { files: files.collect::<Result<_, HookError>>()?, reader })
     }
 
-    /// Nobody but the task reads it, and never half of it.
-    fn write(&self, name: &str, token: &str) -> io::Result<()> {
+    /// Never half of it, and never through a link: the task may write to most of the directories on the way.
+    fn write(&self, root: &Path, name: &str, token: &str) -> io::Result<()> {
         let Some(path) = self.files.get(name) else { return Ok(()) };
-        if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir)?;
+        let inside = path.strip_prefix(root).map_err(|_| io::Error::from(io::ErrorKind::PermissionDenied))?;
+        self.reader.write(root, inside, token, 0o600)
+    }
+}
+
+/// Who is to read the files of a task that are nobody else's business.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reader {
+    /// The user of the task, if it has one.
+    user: Option<String>,
+    /// The number of a user of the task's own.
+    dynamic: Option<u32>,
+    /// The task may be somebody whom only its image knows.
+    of_image: bool,
+}
+
+/// Who an isolated task is that names no user.
+const ISOLATED_USER: &str = "nobody";
+
+impl Reader {
+    const OWNER: &str = "owner";
+    const DYNAMIC: &str = "dynamic-uid";
+    const OF_IMAGE: &str = "of-image";
+
+    /// As a hook has kept it for the next agent.
+    pub(super) fn read(state: &HookState) -> Reader {
+        Reader {
+            user: state.values.get(Reader::OWNER).cloned(),
+            dynamic: state.values.get(Reader::DYNAMIC).and_then(|uid| uid.parse().ok()),
+            of_image: state.values.contains_key(Reader::OF_IMAGE),
         }
-        let draft = path.with_extension("new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(token.as_bytes())?;
-        if let Some(owner) = self.owner.as_deref().and_then(find_user) {
-            std::os::unix::fs::chown(&draft, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))?;
+    }
+
+    /// What a hook keeps of it.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (String, String)> {
+        let user = self.user.clone().map(|user| (Reader::OWNER.to_string(), user));
+        let dynamic = self.dynamic.map(|uid| (Reader::DYNAMIC.to_string(), uid.to_string()));
+        let of_image = self.of_image.then(|| (Reader::OF_IMAGE.to_string(), "true".to_string()));
+        user.into_iter().chain(dynamic).chain(of_image)
+    }
+
+    pub(super) fn of(task: &TaskContext, of: &model::document::Task, start: &StartRequest) -> Reader {
+        let isolation = task.context.drivers.capabilities(&of.driver).map(|can| can.fs_isolation);
+        let user = Some(start.environment.replace(&of.user)).filter(|user| !user.is_empty());
+        let dynamic = task.context.users.of(&start.alloc.id, &task.name);
+        match isolation {
+            Some(FsIsolation::Image) => Reader { user, dynamic, of_image: true },
+            Some(FsIsolation::Chroot) => {
+                Reader { user: user.or(Some(ISOLATED_USER.to_string())), dynamic, of_image: false }
+            }
+            Some(FsIsolation::None) | None => Reader { user, dynamic, of_image: false },
         }
-        std::fs::rename(&draft, path)
+    }
+
+    /// The user and its group, if this host knows it; else files are the agent's.
+    pub(super) fn owner(&self) -> Option<(u32, u32)> {
+        if let Some(uid) = self.dynamic {
+            return Some((uid, uid));
+        }
+        let found = self.user.as_deref().and_then(find_user)?;
+        Some((found.uid.as_raw(), found.gid.as_raw()))
+    }
+
+    /// Writes a file for it below `root`: never half of it, and never through a link. If nobody can say who the reader is, the
+    /// file is readable for whoever reaches it, else it has this mode.
+    ///
+    /// # Errors
+    /// When the system refuses it, or a link is in the way.
+    pub(super) fn write(&self, root: &Path, inside: &Path, text: &str, mode: u32) -> io::Result<()> {
+        let owner = self.owner();
+        let mut draft = Below::new(root, Links::Refused)?.draft(inside, None)?;
+        draft.file.write_all(text.as_bytes())?;
+        if let Some((uid, gid)) = owner {
+            std::os::unix::fs::fchown(&draft.file, Some(uid), Some(gid))?;
+        }
+        let mode = if self.of_image && owner.is_none() { 0o644 } else { mode };
+        draft.file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        draft.place()
     }
 }
 
@@ -262,7 +354,6 @@ struct Kept {
 impl Kept {
     const TOKEN: &str = "token/";
     const FILE: &str = "file/";
-    const OWNER: &str = "owner";
 
     fn load(state: &HookState) -> Kept {
         let under = |prefix: &'static str| {
@@ -271,8 +362,8 @@ impl Kept {
             named.map(|(name, value)| (name.to_string(), value.clone()))
         };
         let files = under(Kept::FILE).map(|(name, path)| (name, path.into())).collect();
-        let owner = state.values.get(Kept::OWNER).cloned();
-        Kept { tokens: under(Kept::TOKEN).collect(), place: Place { files, owner } }
+        let reader = Reader::read(state);
+        Kept { tokens: under(Kept::TOKEN).collect(), place: Place { files, reader } }
     }
 
     fn store(&self, state: &mut HookState) {
@@ -280,8 +371,7 @@ impl Kept {
             self.tokens.iter().map(|(name, token)| (format!("{}{name}", Kept::TOKEN), token.clone()));
         let files = self.place.files.iter();
         let files = files.map(|(name, path)| (format!("{}{name}", Kept::FILE), path.display().to_string()));
-        let owner = self.place.owner.iter().map(|owner| (Kept::OWNER.to_string(), owner.clone()));
-        state.values = tokens.chain(files).chain(owner).collect();
+        state.values = tokens.chain(files).chain(self.place.reader.kept()).collect();
     }
 }
 
@@ -336,7 +426,8 @@ impl Renewal {
         })?;
         for identity in wanted {
             let token = &signed[&identity.name];
-            self.place.write(&identity.name, token).map_err(|error| error.to_string())?;
+            let root = self.task.alloc_dir.task(&self.task.name).root;
+            self.place.write(&root, &identity.name, token).map_err(|error| error.to_string())?;
         }
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).extend(signed);
         for identity in &self.expiring {

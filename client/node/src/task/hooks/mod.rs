@@ -3,21 +3,30 @@
 //! To add a hook, write a file with a type that implements [`TaskHook`], and add it to [`all`] at its place. Hooks run
 //! one after the other, in the order of the list at every step.
 
+mod api;
 mod artifacts;
+mod consul;
+mod csi_plugin;
+pub(crate) mod devices;
 mod dispatch_payload;
 pub(crate) mod environment;
-mod identities;
+pub(crate) mod identities;
+mod log_shipping;
 mod logs;
 mod network;
+mod secrets;
 mod services;
 mod shutdown_delay;
 mod task_dir;
 mod templates;
 mod validate;
+mod vault;
 mod volumes;
+pub(crate) mod workload_users;
 
 pub(crate) use self::network::short as short_hostname;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +41,7 @@ use super::parts::TaskParts;
 use super::requests::{Kill, TaskRequest};
 use super::states::TaskStates;
 use crate::context::Context;
-use crate::driver::{Logs, TaskMount};
+use crate::driver::{Logs, TaskDevice, TaskMount};
 use crate::hook::{HookError, HookFuture, HookState, log_failure, ready};
 use crate::layout::{AllocDir, TaskDir};
 
@@ -40,14 +49,22 @@ use crate::layout::{AllocDir, TaskDir};
 fn all() -> Vec<Box<dyn TaskHook>> {
     vec![
         Box::new(validate::Validate),
+        Box::new(workload_users::WorkloadUsers),
         Box::new(task_dir::TaskDirHook),
         Box::new(environment::EnvironmentHook),
+        Box::new(identities::Identities::default()),
+        Box::new(consul::ConsulToken::default()),
+        Box::new(vault::VaultToken::default()),
+        Box::new(secrets::Secrets),
         Box::new(logs::LogsHook),
+        Box::new(log_shipping::LogShipping::default()),
         Box::new(dispatch_payload::DispatchPayload),
         Box::new(volumes::Volumes),
+        Box::new(devices::Devices),
         Box::new(network::NetworkFiles),
         Box::new(artifacts::Artifacts),
-        Box::new(identities::Identities::default()),
+        Box::new(api::TaskApiHook::default()),
+        Box::new(csi_plugin::CsiPlugin::default()),
         Box::new(templates::Templates::default()),
         Box::new(services::TaskServices::default()),
         Box::new(shutdown_delay::ShutdownDelay),
@@ -150,6 +167,8 @@ pub struct StartRequest {
     pub logs: Option<Logs>,
     /// What is mounted for the task besides its directories.
     pub mounts: Vec<TaskMount>,
+    pub devices: Vec<TaskDevice>,
+    pub device_env: BTreeMap<String, String>,
     /// The network of the group, if it has one of its own, and the files by which names are found in it.
     pub network_namespace: Option<PathBuf>,
     pub hosts_file: Option<PathBuf>,
@@ -164,6 +183,8 @@ impl StartRequest {
             environment: Environment::default(),
             logs: None,
             mounts: Vec::new(),
+            devices: Vec::new(),
+            device_env: BTreeMap::new(),
             network_namespace: None,
             hosts_file: None,
             resolv_conf: None,

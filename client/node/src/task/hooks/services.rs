@@ -25,7 +25,8 @@ impl TaskServices {
         let env = environment::of_task(&task.context, &task.alloc_dir, &alloc, parts);
         let inside = task.context.networks.find(&alloc.id).map(|network| network.status);
         let networks = (network.as_ref(), inside.as_ref());
-        let wanted = services::of_task(&alloc, &task.name, &parts.task.services, networks, &env);
+        let wanted =
+            services::of_task(&alloc, &task.name, &parts.task.services, networks, &env, has_consul(task));
         let wanted = wanted.map_err(|error| {
             // The task runs: it goes on without them, and says so.
             let error = HookError::fatal(self.name(), error);
@@ -45,6 +46,10 @@ impl TaskServices {
         self.is_registered = false;
         ready(Ok(()))
     }
+}
+
+fn has_consul(task: &TaskContext) -> bool {
+    task.context.settings.consul.is_some()
 }
 
 fn owner(task: &TaskContext) -> Arc<Owner> {
@@ -72,7 +77,7 @@ impl TaskHook for TaskServices {
         let name = self.name();
         let own_network = task.context.networks.find(&start.alloc.id).is_some();
         ready(parts(&start.alloc, task, name).and_then(|parts| {
-            services::refused(&parts.task.services, own_network)
+            services::refused(&parts.task.services, own_network, has_consul(task))
                 .map_err(|error| HookError::fatal(name, error))
         }))
     }

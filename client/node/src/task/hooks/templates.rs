@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::document::{Allocation, WorkloadIdentity};
+use model::document::Allocation;
 use template::Dependency;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::identities::{self, Refusal};
-use super::{StartRequest, TaskContext, TaskHook, environment, parts};
+use super::{StartRequest, TaskContext, TaskHook, environment, identities, parts};
 use crate::driver::FsIsolation;
 use crate::hook::{HookError, HookFuture, HookState};
 use crate::task::environment::Environment;
@@ -21,6 +20,7 @@ use crate::templates::render::{Attempt, Parts, Renderer};
 use crate::templates::sandbox::Sandbox;
 use crate::templates::spec::{self, Change, Script};
 use crate::templates::watches::Reader;
+use crate::vault::reads::Access;
 
 const NAME: &str = "template";
 
@@ -29,9 +29,6 @@ const MISSING_EVENT_EVERY: Duration = Duration::from_secs(3);
 
 /// How many missing things an event names.
 const MISSING_SHOWN: usize = 3;
-
-/// Between two tries to get a token.
-const TOKEN_TRY_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub struct Templates {
@@ -148,7 +145,7 @@ impl Templates {
                 // An earlier agent's token is not stored.
                 if at_once {
                     let alloc = task.alloc();
-                    match token(&task, &alloc).await {
+                    match identities::default_token(&task, &alloc).await {
                         Ok(token) => follower.renderer.set_token(token),
                         Err(why) => tracing::warn!(task = task.name, why, "templates are not followed"),
                     }
@@ -179,19 +176,14 @@ fn renderer(
         isolation.unwrap_or(FsIsolation::None),
         settings.disable_file_sandbox,
     );
-    let reader = Reader {
-        namespace: alloc.namespace.clone(),
-        job_id: alloc.job_id.clone(),
-        group: alloc.task_group.clone(),
-        task: task.name.clone(),
-    };
     Ok(Renderer::new(Parts {
         context: Arc::clone(&task.context),
         specs: spec::all(&parts.task.templates, environment, &sandbox, settings)?,
         environment: environment.clone(),
         sandbox,
-        reader,
+        reader: Reader::of(alloc, &task.name),
         alloc_id: alloc.id.clone(),
+        vault: Access::of(&task.context, alloc, &task.name),
     }))
 }
 
@@ -214,7 +206,7 @@ async fn render_all(renderer: &mut Renderer, task: &TaskContext, alloc: &Allocat
             return Ok(());
         }
         if !renderer.has_token() {
-            renderer.set_token(token(task, alloc).await?);
+            renderer.set_token(identities::default_token(task, alloc).await?);
             continue;
         }
         tokio::select! {
@@ -234,33 +226,6 @@ fn missing_text(missing: &BTreeSet<Dependency>) -> String {
     let more = missing.len() - shown.len();
     let shown = shown.join(", ");
     if more == 0 { format!("Missing: {shown}") } else { format!("Missing: {shown}, and {more} more") }
-}
-
-/// The token of the default identity, which came with the allocation, or is signed anew after a restart of the agent.
-async fn token(task: &TaskContext, alloc: &Allocation) -> Result<String, String> {
-    let default = WorkloadIdentity { name: identities::DEFAULT.to_string(), ..WorkloadIdentity::default() };
-    loop {
-        if let Some(token) = task.context.default_token(&alloc.id, &task.name) {
-            return Ok(token);
-        }
-        match identities::ask(task, alloc, &[&default]).await {
-            Ok(mut signed) => {
-                if let Some(token) = signed.remove(identities::DEFAULT) {
-                    return Ok(token);
-                }
-            }
-            Err(Refusal::Rejected(why)) => return Err(why),
-            Err(Refusal::Unanswered(why)) => {
-                tracing::warn!(
-                    alloc = alloc.id,
-                    task = task.name,
-                    why,
-                    "no token for templates; asking again"
-                );
-            }
-        }
-        sleep(TOKEN_TRY_EVERY).await;
-    }
 }
 
 #[cfg(test)]

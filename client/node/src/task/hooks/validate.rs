@@ -30,14 +30,7 @@ impl TaskHook for Validate {
 
 /// Names the first block that is not supported, as the hook that Nomad has for it.
 fn check(task: &Task, can_mount: bool) -> Result<(), HookError> {
-    let blocks = [
-        ("vault", task.vault.is_some()),
-        ("secrets", !task.secrets.is_empty()),
-        ("csi_plugin_supervisor", task.csi_plugin_config.is_some()),
-        ("pause", task.schedule.is_some()),
-        ("consul_connect", !task.kind.is_empty()),
-        ("devices", task.resources.as_ref().is_some_and(|resources| !resources.devices.is_empty())),
-    ];
+    let blocks = [("pause", task.schedule.is_some()), ("consul_connect", !task.kind.is_empty())];
     if !can_mount && !task.volume_mounts.is_empty() {
         let text = format!(
             "driver \"{}\" cannot mount volumes: its tasks see the host's file system as it is; leave volume_mount out, \
@@ -66,12 +59,9 @@ mod tests {
     fn blocks_that_are_not_supported_are_rejected_by_name() {
         check(&task(json!({"Identity": {"Name": "default", "Env": true}})), false).unwrap();
         check(&task(json!({"Artifacts": [{"GetterSource": "x"}]})), false).unwrap();
-        for (block, hook) in
-            [(json!({"Secrets": [{"Name": "x"}]}), "secrets"), (json!({"Vault": {}}), "vault")]
-        {
-            let error = check(&task(block), true).unwrap_err();
-            assert_eq!(error.to_string(), format!("{hook}: not supported by this node"));
-        }
+        check(&task(json!({"Vault": {}})), true).unwrap();
+        let error = check(&task(json!({"Kind": "connect-proxy:web"})), true).unwrap_err();
+        assert_eq!(error.to_string(), "consul_connect: not supported by this node");
         let mounts = json!({"Driver": "raw_exec", "VolumeMounts": [{"Volume": "data"}]});
         check(&task(mounts.clone()), true).unwrap();
         let mount = check(&task(mounts), false);

@@ -1,9 +1,12 @@
 //! The volumes of the group that the task mounts, for drivers whose tasks have files of their own.
 
+use std::path::{Path, PathBuf};
+
 use model::document::{TaskGroup, VolumeMount, VolumeRequest};
 
 use super::{StartRequest, TaskContext, TaskHook, parts};
-use crate::driver::{FsIsolation, TaskMount};
+use crate::csi::paths::Usage;
+use crate::driver::TaskMount;
 use crate::hook::{HookError, HookFuture, HookState, ready};
 use crate::settings::HostVolume;
 
@@ -29,47 +32,83 @@ impl TaskHook for Volumes {
 /// True for drivers that can mount something for their tasks.
 pub fn can_mount(task: &TaskContext, driver: &str) -> bool {
     let can = task.context.drivers.capabilities(driver);
-    can.is_some_and(|can| can.fs_isolation != FsIsolation::None)
+    can.is_some_and(|can| can.mounts)
 }
 
 fn mount(hook: &'static str, task: &TaskContext, start: &mut StartRequest) -> Result<(), HookError> {
     let alloc = start.alloc.clone();
     let parts = parts(&alloc, task, hook)?;
-    let volumes = &task.context.settings.host_volumes;
+    let context = &task.context;
+    let host = |name: &str, sticky: bool| {
+        let configured = context.settings.host_volumes.get(name).filter(|_| !sticky).cloned();
+        configured.or_else(|| context.host_volumes.named(name))
+    };
+    let published = |name: &str| context.csi.published(&alloc.id, name);
     let index = start.environment.variables.get("NOMAD_ALLOC_INDEX").cloned().unwrap_or_default();
     let mounts = parts.task.volume_mounts.iter().map(|mount| {
-        let found = resolve(parts.group, mount, &index, &|name| volumes.get(name))?;
+        let found = match of_plugin(parts.group, mount) {
+            Some(name) => csi(name, mount, published(name), &context.settings.state_dir)?,
+            None => resolve(parts.group, mount, &index, &host)?,
+        };
         Ok(TaskMount { task_path: start.environment.replace(&found.task_path), ..found })
     });
     start.mounts = mounts.collect::<Result<_, String>>().map_err(|text| HookError::fatal(hook, text))?;
     Ok(())
 }
 
+/// The name of the volume, if it is one of a storage plugin.
+fn of_plugin<'g>(group: &'g TaskGroup, mount: &VolumeMount) -> Option<&'g str> {
+    let (name, request) = group.volumes.get_key_value(mount.volume.as_deref()?)?;
+    (request.kind == "csi").then_some(name)
+}
+
+/// What the hook of the allocation has published.
+fn csi(
+    name: &str,
+    mount: &VolumeMount,
+    published: Option<Usage>,
+    state_dir: &Path,
+) -> Result<TaskMount, String> {
+    let usage = published.ok_or_else(|| format!("volume \"{name}\" is not published on this node"))?;
+    let read_only = usage.read_only || mount.read_only == Some(true);
+    mounted(name, mount, usage.target(state_dir), read_only)
+}
+
+/// `host` finds a volume by its name; a sticky one has to be one that was made here.
+///
 /// # Errors
 /// Names what is not there or not possible.
-fn resolve<'v>(
+fn resolve(
     group: &TaskGroup,
     mount: &VolumeMount,
     index: &str,
-    host: &impl Fn(&str) -> Option<&'v HostVolume>,
+    host: &impl Fn(&str, bool) -> Option<HostVolume>,
 ) -> Result<TaskMount, String> {
     let name = mount.volume.clone().unwrap_or_default();
     let request: &VolumeRequest =
         group.volumes.get(&name).ok_or_else(|| format!("the group has no volume \"{name}\""))?;
     if request.kind != "host" {
         return Err(format!(
-            "volume \"{name}\" is of type \"{}\": this node mounts those of type \"host\"",
+            "volume \"{name}\" is of type \"{}\": expected \"host\" or \"csi\"",
             request.kind
         ));
-    }
-    if request.sticky {
-        return Err(format!("volume \"{name}\" is sticky: this node has no such volumes"));
     }
     let source = match request.per_alloc {
         true => format!("{}[{index}]", request.source),
         false => request.source.clone(),
     };
-    let found = host(&source).ok_or_else(|| format!("this node has no host volume \"{source}\""))?;
+    let found =
+        host(&source, request.sticky).ok_or_else(|| format!("this node has no host volume \"{source}\""))?;
+    let read_only = found.read_only || request.read_only || mount.read_only == Some(true);
+    mounted(&name, mount, found.path, read_only)
+}
+
+fn mounted(
+    name: &str,
+    mount: &VolumeMount,
+    host_path: PathBuf,
+    read_only: bool,
+) -> Result<TaskMount, String> {
     let destination = mount.destination.clone().filter(|path| !path.is_empty());
     let propagation = match mount.propagation_mode.as_deref().unwrap_or_default() {
         "" | "private" => "rprivate",
@@ -78,9 +117,9 @@ fn resolve<'v>(
         other => return Err(format!("volume \"{name}\": propagation_mode \"{other}\" is not known")),
     };
     Ok(TaskMount {
-        host_path: found.path.clone(),
+        host_path,
         task_path: destination.ok_or_else(|| format!("volume_mount \"{name}\" needs a destination"))?,
-        read_only: found.read_only || request.read_only || mount.read_only == Some(true),
+        read_only,
         propagation,
         selinux_label: mount.se_linux_label.clone().unwrap_or_default(),
     })
@@ -97,7 +136,8 @@ mod tests {
         let known = [("disk", false), ("disk[3]", false), ("cd", true)]
             .map(|(name, read_only)| (name, HostVolume { path: format!("/srv/{name}").into(), read_only }));
         let mount = serde_json::from_value(mount).unwrap();
-        let find = |name: &str| known.iter().find(|(known, _)| *known == name).map(|(_, volume)| volume);
+        let find =
+            |name: &str, _| known.iter().find(|(known, _)| *known == name).map(|(_, found)| found.clone());
         resolve(&group, &mount, "3", &find)
     }
 
@@ -118,7 +158,7 @@ mod tests {
         let host = json!({"Type": "host", "Source": "disk"});
         for (volume, mount, text) in [
             (host.clone(), json!({"Volume": "x"}), "the group has no volume \"x\""),
-            (json!({"Type": "csi"}), json!({"Volume": "data"}), "volume \"data\" is of type \"csi\""),
+            (json!({"Type": "nfs"}), json!({"Volume": "data"}), "volume \"data\" is of type \"nfs\""),
             (
                 json!({"Type": "host", "Source": "no"}),
                 json!({"Volume": "data"}),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use executor::Exit;
 use nix::sys::signal::Signal;
 
-use super::{NOT_RUNNING, Stop, TaskRunner, send_signal};
+use super::{Follows, NOT_RUNNING, Stop, TaskRunner, send_signal};
 use crate::clock;
 use crate::driver::{DriverError, Outcome, RunningTask, signal_named};
 use crate::task::events;
@@ -24,11 +24,12 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl TaskRunner {
     /// Stores an exit, and forgets the handle of the task.
-    pub(super) async fn ended(&mut self, exit: Exit) -> Stop {
+    pub(super) async fn ended(&mut self, exit: &Exit, follows: Follows) {
         let mut handle = None;
         self.task.tasks.change(&self.task.name, |stored| {
             handle = stored.handle.take();
-            events::append(&mut stored.state, events::terminated(&exit), clock::now());
+            stored.undecided = (follows == Follows::Decision).then(|| exit.clone());
+            events::append(&mut stored.state, events::terminated(exit), clock::now());
         });
         if exit.oom_killed {
             self.task.count("nomad.client.allocs.oom_killed");
@@ -37,8 +38,7 @@ impl TaskRunner {
         if let Some(handle) = handle {
             self.task.context.drivers.destroy(&handle).await;
         }
-        self.hooks.exited(&self.task, &exit).await;
-        Stop::Exited(exit)
+        self.hooks.exited(&self.task, exit).await;
     }
 
     fn kill_order(&self) -> Kill {
@@ -100,7 +100,7 @@ impl TaskRunner {
                 }
             }
         };
-        self.ended(exit).await;
+        self.ended(&exit, Follows::Order).await;
         Ok(())
     }
 

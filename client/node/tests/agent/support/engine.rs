@@ -103,13 +103,31 @@ fn remove(directory: &Path) {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+    remove_directory(directory);
+}
+
+/// With what is mounted there.
+pub fn remove_directory(directory: &Path) {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut below: Vec<&str> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    below.retain(|path| path.starts_with(name));
+    below.retain(|path| Path::new(path).starts_with(directory));
     for path in below.into_iter().rev() {
         Command::new("umount").args(["-l", path]).stderr(Stdio::null()).status().ok();
     }
     std::fs::remove_dir_all(directory).ok();
+}
+
+/// What is in the image of every engine: busybox, by the names that tests call it.
+pub fn make_busybox(root: &Path) {
+    std::fs::create_dir_all(root.join("bin")).unwrap();
+    std::fs::create_dir_all(root.join("tmp")).unwrap();
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists());
+    std::fs::copy(busybox.unwrap(), root.join("bin/busybox")).unwrap();
+    for name in "sh cat cp echo env hostname id kill ls mount pwd sleep stty tail touch true ulimit yes head"
+        .split(' ')
+    {
+        std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).unwrap();
+    }
 }
 
 impl TestEngine {
@@ -170,6 +188,10 @@ impl TestEngine {
 
     pub fn await_start(&self) {
         self.start();
+        self.await_answer();
+    }
+
+    pub fn await_answer(&self) {
         assert!(self.answers(), "the engine comes back");
     }
 
@@ -202,16 +224,7 @@ impl TestEngine {
 
     fn import_busybox(&self) {
         let root = self.busybox();
-        std::fs::create_dir_all(root.join("bin")).unwrap();
-        std::fs::create_dir_all(root.join("tmp")).unwrap();
-        let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists());
-        std::fs::copy(busybox.unwrap(), root.join("bin/busybox")).unwrap();
-        for name in
-            "sh cat cp echo env hostname id kill ls mount pwd sleep stty tail touch true ulimit yes head"
-                .split(' ')
-        {
-            std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).unwrap();
-        }
+        make_busybox(&root);
         self.import(&root, IMAGE);
         self.import_as(&root, PAUSE, Some("CMD [\"/bin/sleep\", \"1000000\"]"));
     }

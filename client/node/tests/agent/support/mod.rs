@@ -1,9 +1,12 @@
 //! Servers that live in memory, and what tests of a whole agent need besides.
 
+pub mod consul;
 pub mod engine;
 pub mod listening;
 pub mod packages;
+pub mod podman;
 pub mod registry;
+pub mod vault;
 pub mod web;
 
 use std::collections::BTreeMap;
@@ -12,9 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use executor::{process, spec};
-use model::document::{Allocation, Node, TaskState};
+use model::document::{Allocation, CSIVolume, Map, Node, TaskState};
 use node::Agent;
 use node::artifacts::ArtifactSettings;
+use node::csi::CsiSettings;
+use node::drain::ShutdownDrain;
 use node::drivers::BUILTIN;
 use node::server::{Assigned, Lease, ServerClient, ServerError, TemplateRead};
 use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
@@ -23,12 +28,12 @@ use serde_json::{Value, json};
 use template::Dependency;
 use tokio::sync::watch;
 use wire::messages::{
-    AllocIdentitiesResponse, PlacedAlloc, ServiceRegistration, SignedWorkloadIdentity,
-    WorkloadIdentityRequest,
+    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
+    PlacedAlloc, ServiceRegistration, SignedWorkloadIdentity, WorkloadIdentityRequest,
 };
 
 /// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until `found` finds something.
 #[track_caller]
@@ -100,6 +105,7 @@ fn remove_group(group: &Path) {
 impl Drop for Base {
     fn drop(&mut self) {
         self.end_executors();
+        node::layout::unmount_below(self.path(), |_| true).ok();
         for tree in TREES {
             let group = Path::new("/sys/fs/cgroup").join(tree).join(cgroup_parent(self.path()));
             // An executor that is just ending still has its group in there.
@@ -155,6 +161,9 @@ pub struct Cluster {
     pub reads: Vec<TemplateRead>,
     /// Registrations are refused.
     pub refuses_services: bool,
+    /// Volumes of storage plugins by id, and who has which.
+    pub csi_volumes: BTreeMap<String, CSIVolume>,
+    pub claims: std::collections::BTreeSet<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -261,7 +270,7 @@ impl ServerClient for FakeServers {
         self.changed.subscribe().wait_for(|index| *index > min_index).await.unwrap();
         let cluster = self.cluster.lock().unwrap();
         let allocs = cluster.assigned.iter().map(|(id, alloc)| (id.clone(), alloc.alloc_modify_index));
-        Ok(Assigned { allocs: allocs.collect(), index: cluster.index })
+        Ok(Assigned { allocs: allocs.collect(), index: cluster.index, ..Assigned::default() })
     }
 
     async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<PlacedAlloc>, u64), ServerError> {
@@ -291,11 +300,47 @@ impl ServerClient for FakeServers {
         Ok(AllocIdentitiesResponse { signed_identities, ..Default::default() })
     }
 
+    async fn claim_volume(
+        &self,
+        request: CsiVolumeClaimRequest,
+    ) -> Result<CsiVolumeClaimResponse, ServerError> {
+        self.called("claim_volume")?;
+        let mut cluster = self.cluster.lock().unwrap();
+        let taken = cluster
+            .claims
+            .iter()
+            .find(|(volume, alloc)| *volume == request.volume_id && *alloc != request.allocation_id);
+        if taken.is_some() {
+            return Err(ServerError::Refused("volume max claims reached".into()));
+        }
+        let volume = cluster.csi_volumes.get(&request.volume_id).cloned();
+        let volume = volume.ok_or_else(|| ServerError::Refused("volume not found".into()))?;
+        cluster.claims.insert((request.volume_id, request.allocation_id));
+        let publish_context = Map([("device".to_string(), "/dev/none".to_string())].into());
+        Ok(CsiVolumeClaimResponse { publish_context, volume: Some(volume), ..Default::default() })
+    }
+
+    async fn unpublish_volume(&self, request: CsiVolumeUnpublishRequest) -> Result<(), ServerError> {
+        self.called("unpublish_volume")?;
+        let claim = request.claim.unwrap();
+        self.cluster.lock().unwrap().claims.remove(&(request.volume_id, claim.allocation_id));
+        Ok(())
+    }
+
     async fn alloc(&self, id: &str, min_index: u64) -> Result<(Option<Allocation>, u64), ServerError> {
         self.called("alloc")?;
         self.changed.subscribe().wait_for(|index| *index > min_index).await.unwrap();
         let cluster = self.cluster.lock().unwrap();
         Ok((cluster.elsewhere.get(id).cloned(), cluster.index))
+    }
+
+    async fn node(&self, _: &str) -> Result<Option<Node>, ServerError> {
+        self.called("node")?;
+        Ok(None)
+    }
+
+    async fn drain(&self, _: &str, _: ShutdownDrain) -> Result<(), ServerError> {
+        self.called("drain")
     }
 
     async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {
@@ -338,6 +383,7 @@ impl ServerClient for FakeServers {
                 let named = cluster.services.values().filter(|service| service.service_name == *name);
                 Some(named.map(|service| serde_json::to_value(service).unwrap()).collect())
             }
+            Dependency::Consul(_) | Dependency::Vault(_) => None,
             Dependency::Variables { .. } | Dependency::Services { .. } => Some(json!([])),
         };
         Ok((found, cluster.index))
@@ -360,6 +406,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         meta: BTreeMap::from([("rack".to_string(), "r7".to_string())]),
         http_address: "127.0.0.1:4646".into(),
         tls_http: false,
+        tls: None,
         reserved: Reserved::default(),
         capacity: Capacity { cpu_mhz: 4000, memory_mib: 1024, disk_mib: 1024 },
         network_interface: "lo".into(),
@@ -371,11 +418,19 @@ pub fn settings(base: &Path) -> NodeSettings {
         driver_filter: Default::default(),
         fingerprint_filter: Default::default(),
         host_volumes: BTreeMap::new(),
+        host_volumes_dir: base.join("host_volumes"),
+        host_volume_plugin_dir: base.join("host_volume_plugins"),
+        gc_volumes_on_node_gc: false,
+        csi: CsiSettings::usual(),
         plugins: ["raw_exec", "mock_driver"].map(|driver| (driver.to_string(), enabled.clone())).into(),
+        plugin_dir: base.join("driver_plugins"),
+        external_plugins: BTreeMap::new(),
         executor_program: PathBuf::from(env!("CARGO_BIN_EXE_node-executor")),
         cgroup_parent: cgroup_parent(base),
         chroot_env: BTreeMap::new(),
         denied_users: Default::default(),
+        dynamic_users: Default::default(),
+        log_sinks: BTreeMap::new(),
         default_ineligible: false,
         node_max_allocs: 0,
         gc: GcSettings {
@@ -383,9 +438,13 @@ pub fn settings(base: &Path) -> NodeSettings {
             disk_usage_percent_max: 100,
             inode_usage_percent_max: 100,
             allocs_max: 50,
+            parallel_destroys: 2,
         },
         templates: TemplateSettings::usual(),
+        consul: None,
+        vaults: Vec::new(),
         artifacts: ArtifactSettings::usual(),
+        common_plugin_dir: base.join("plugins"),
         task_open_files: Some(777),
         intro_token: String::new(),
         log: Default::default(),

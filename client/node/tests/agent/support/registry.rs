@@ -84,6 +84,10 @@ impl Registry {
 fn serve(stream: TcpStream, content: &Content, state: &(Mutex<State>, Condvar)) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut stream = stream;
+    // Engines that accept plain HTTP may try TLS first.
+    if reader.fill_buf()?.first() == Some(&0x16) {
+        return Ok(());
+    }
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {

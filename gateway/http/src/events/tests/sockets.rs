@@ -14,11 +14,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::super::query::StreamQuery;
+use super::super::query::{StreamQuery, To};
 use super::support::{Log, PATIENCE, busy, everything, ids, long, read, toggle};
 use crate::events::route::subscribe;
-use feed::Cursor;
-use feed::{Feed, STREAMS_MAX};
+use feed::{Cursor, EventFilter, Feed, STREAMS_MAX, View};
 use feed::{PARKED_MAX, TAIL_BYTES};
 
 #[tokio::test]
@@ -60,6 +59,20 @@ async fn what_is_gone_is_answered_with_the_oldest_there_is() {
     assert!(answer.starts_with("HTTP/1.1 410 Gone"), "{answer}");
 }
 
+/// A reader that would rather go on gets what there is, and a message about what it misses.
+#[tokio::test]
+async fn a_gap_may_be_skipped() {
+    let world = long(1, 40);
+    let log = Log::of(&world.log);
+    log.forget_before(30);
+    let address = serve(&Feed::new(log)).await;
+    let sse = "Accept: text/event-stream\r\n";
+    let answer = ask(&address, "?index=5&on_gap=skip&to=40", sse).await;
+    assert!(answer.contains("x-sojourn-oldest-index: 41\r\n"), "{answer}");
+    assert!(answer.contains("event: gap\ndata: {\"From\":5,\"Oldest\":41}\n"), "{answer}");
+    assert!(answer.contains("event: end\n"), "{answer}");
+}
+
 #[tokio::test]
 async fn one_stream_too_many_is_refused() {
     let feed = Feed::new(Log::new());
@@ -92,7 +105,10 @@ async fn a_client_that_is_cut_off_resumes_without_gap_or_repeat() {
     }
     let mut stream = Sse::open(&address, last.as_deref()).await;
     let feed = Feed::new(log.clone());
-    let all = read(&feed, Cursor::at(base::Index(1)), log.last(), &everything()).await;
+    // Messages say who and when.
+    let full =
+        EventFilter { view: View::Full, ..EventFilter::of_topics(Vec::new(), Arc::new(feed::Everybody)) };
+    let all = read(&feed, Cursor::at(base::Index(1)), log.last(), &Arc::new(full)).await;
     while got.len() < all.len() {
         got.push(stream.next().await);
     }
@@ -194,7 +210,14 @@ async fn handle(
     headers: HeaderMap,
 ) -> Response {
     let query = StreamQuery::read(&Params::new(pairs), &headers, Arc::new(feed::Everybody));
-    query.and_then(|query| subscribe(&feed, query)).unwrap_or_else(IntoResponse::into_response)
+    let ending = |mut query: StreamQuery| {
+        // The route looks up what is no place in the log.
+        if let Some(To::Before(end, _)) = query.to {
+            query.filter.end = Some(end);
+        }
+        subscribe(&feed, query)
+    };
+    query.and_then(ending).unwrap_or_else(IntoResponse::into_response)
 }
 
 /// A whole answer that ends.

@@ -1,7 +1,7 @@
 //! Why an allocation is where it is, how its tasks are, and what follows when it fails.
 
 use base::Index;
-use history::Placement;
+use history::{History, Placement};
 
 use api::{AllocWhy, Decision, DisconnectNow, Link, RescheduleNow, TaskNow};
 use model::document::{AllocationMetric, List, Map, TaskState};
@@ -9,8 +9,6 @@ use model::{AllocId, ClientStatus, EvalId};
 use state::State;
 use state::alloc::Alloc;
 use state::alloc::reschedule::{self, Policy};
-
-use feed::Feed;
 
 use super::{again, as_logged, plans, waits};
 
@@ -30,10 +28,10 @@ const TROUBLES: [&str; 8] = [
     "Alloc Unhealthy",
 ];
 
-pub(crate) fn allocation(feed: &Feed, state: &State, alloc: &Alloc) -> AllocWhy {
+pub(crate) fn allocation(history: &History, state: &State, alloc: &Alloc) -> AllocWhy {
     let stored = AllocationMetric::clone(&alloc.metrics);
     let which = Placed { id: alloc.id, eval: alloc.eval, group: &alloc.group, at: alloc.created };
-    let (decision, placed) = decided(feed, &which, stored);
+    let (decision, placed) = decided(history, &which, stored);
     let find = |id: &AllocId| state.allocs.lookup(*id).map(|other| link(state, other));
     let tasks = alloc.report.task_states.iter();
     AllocWhy {
@@ -66,11 +64,11 @@ pub(crate) fn allocation(feed: &Feed, state: &State, alloc: &Alloc) -> AllocWhy 
 }
 
 /// An allocation that the state does not have any more, as far as the log says.
-pub(crate) fn forgotten(feed: &Feed, state: &State, id: AllocId, placement: &Placement) -> AllocWhy {
+pub(crate) fn forgotten(history: &History, state: &State, id: AllocId, placement: &Placement) -> AllocWhy {
     let event = &placement.event;
     let stored = if event.metrics.is_empty() { AllocationMetric::default() } else { event.metrics.read() };
     let which = Placed { id, eval: event.eval, group: &event.group, at: placement.index };
-    let (decision, placed) = decided(feed, &which, stored);
+    let (decision, placed) = decided(history, &which, stored);
     let node = state.nodes.find(placement.node).map(|row| state.nodes.cold(row).document.name.clone());
     AllocWhy {
         id: id.to_string(),
@@ -98,17 +96,21 @@ struct Placed<'a> {
 }
 
 /// The decision that placed it, made again, with what it saw; `stored` is what the log says of that.
-fn decided(feed: &Feed, which: &Placed, stored: AllocationMetric) -> (Decision, Option<AllocationMetric>) {
+fn decided(
+    history: &History,
+    which: &Placed,
+    stored: AllocationMetric,
+) -> (Decision, Option<AllocationMetric>) {
     let mut decision = Decision { eval_id: which.eval.to_string(), ..Decision::default() };
     let mut placed = Some(stored);
-    match placement_of(feed, which) {
+    match placement_of(history, which) {
         Ok(plan) => {
             (decision.snapshot, decision.time) = (plan.snapshot.0, plan.now.into());
             decision.seed = plan.seed.to_string();
-            match again(feed, plan.eval, plan.snapshot, plan.seed, plan.now) {
+            match again(history, plan.eval, plan.snapshot, plan.seed, plan.now) {
                 Ok(reasons) => {
                     decision.recomputed = true;
-                    decision.as_logged = as_logged(feed, which.at, plan.eval, plan.seed, &reasons.outcome);
+                    decision.as_logged = as_logged(history, which.at, plan.eval, plan.seed, &reasons.outcome);
                     let group = reasons.groups.get(which.group);
                     placed = group.and_then(|group| group.placed.clone()).or(placed);
                 }
@@ -130,10 +132,10 @@ fn node_names(state: &State, metric: &AllocationMetric) -> Map<String, String> {
 }
 
 /// The verdict on the plan that placed an allocation.
-fn placement_of(feed: &Feed, which: &Placed) -> Result<model::event::PlanCommitted, String> {
+fn placement_of(history: &History, which: &Placed) -> Result<model::event::PlanCommitted, String> {
     let gone =
-        |_| format!("the log no longer reaches back to index {}: only what was stored is shown", which.at);
-    let batch = feed.batch(which.at).map_err(gone)?;
+        || format!("the log no longer reaches back to index {}: only what was stored is shown", which.at);
+    let batch = history.batch(which.at).ok().flatten().ok_or_else(gone)?;
     let mut plans = plans(&batch)?.into_iter();
     let plan = plans.find(|(plan, placed)| plan.eval == which.eval && placed.contains(&which.id));
     plan.map(|(plan, _)| plan).ok_or_else(|| "the log does not say which plan placed it".to_string())

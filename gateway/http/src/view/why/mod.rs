@@ -1,5 +1,6 @@
 //! Why a job, an evaluation, an allocation, a deployment or a node is as it is.
 
+mod against;
 mod alloc;
 mod deployment;
 mod node;
@@ -9,6 +10,7 @@ mod waits;
 use std::collections::BTreeSet;
 
 use base::Index;
+use history::{History, HistoryError};
 use journal::EncodedBatch;
 use model::event::EvalOutcome;
 use model::{AllocId, EvalId, EvalStatus, Event};
@@ -19,16 +21,12 @@ use state::job::JobRow;
 
 use api::{Decision, DispatchNow, EvalWhy, GroupNow, JobWhy};
 
-use feed::{Feed, FeedError};
-
+pub(crate) use against::why_not;
 pub(crate) use alloc::{allocation, forgotten};
 pub(crate) use deployment::deployment;
 pub(crate) use node::node;
 
-/// Batches that are folded at most to come to the state of a decision: about a second of folding.
-pub(crate) const RECOMPUTED_BATCHES_MAX: u64 = 1_000_000;
-
-pub(crate) fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
+pub(crate) fn job(history: &History, state: &State, row: JobRow) -> JobWhy {
     let job = state.jobs.get(row);
     let wanted = |name: &str| job.current().group(name).and_then(|group| group.count).unwrap_or(0);
     let groups = job.groups.iter().map(|(name, counts)| {
@@ -57,7 +55,7 @@ pub(crate) fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
         deployment: deployment::newest(state, row).map(|newest| deployment(state, newest)),
         next_launch: waits::next_launch(state, row).map(Into::into),
         dispatch: dispatch(state, row),
-        evaluation: newest_decision(state, row).map(|eval| evaluation(feed, state, eval)),
+        evaluation: newest_decision(state, row).map(|eval| evaluation(history, state, eval)),
     }
 }
 
@@ -81,7 +79,7 @@ fn newest_decision(state: &State, row: JobRow) -> Option<&Eval> {
     evals.filter(|eval| !eval.gone).find(|eval| eval.outcome.snapshot > Index::ZERO)
 }
 
-pub(crate) fn evaluation(feed: &Feed, state: &State, eval: &Eval) -> EvalWhy {
+pub(crate) fn evaluation(history: &History, state: &State, eval: &Eval) -> EvalWhy {
     let mut why = EvalWhy {
         id: eval.id().to_string(),
         job_id: eval.facts.key.id.clone(),
@@ -109,11 +107,11 @@ pub(crate) fn evaluation(feed: &Feed, state: &State, eval: &Eval) -> EvalWhy {
         why.decision.note = "it is not decided again: it ended a scheduler".to_string();
         return why;
     }
-    match again(feed, made_for.id(), snapshot, seed, now) {
+    match again(history, made_for.id(), snapshot, seed, now) {
         Ok(reasons) => {
             why.decision.recomputed = true;
             why.decision.as_logged =
-                as_logged(feed, made_for.modified, made_for.id(), seed, &reasons.outcome);
+                as_logged(history, made_for.modified, made_for.id(), seed, &reasons.outcome);
             why.groups = reasons.groups.into();
         }
         Err(note) => why.decision.note = note,
@@ -133,9 +131,15 @@ fn decided<'s>(state: &'s State, eval: &'s Eval) -> &'s Eval {
 ///
 /// # Errors
 /// Why that cannot be done, in words.
-fn again(feed: &Feed, eval: EvalId, snapshot: Index, seed: u64, now: base::Time) -> Result<Reasons, String> {
-    let state = feed.state_at(snapshot, RECOMPUTED_BATCHES_MAX).map_err(|error| match error {
-        FeedError::Gone => {
+fn again(
+    history: &History,
+    eval: EvalId,
+    snapshot: Index,
+    seed: u64,
+    now: base::Time,
+) -> Result<Reasons, String> {
+    let state = history.state_at(snapshot).map_err(|error| match error {
+        HistoryError::Gone { .. } => {
             format!("the log no longer reaches back to index {snapshot}: only what was stored is shown")
         }
         other => format!("the state at index {snapshot} cannot be made again: {other}"),
@@ -164,9 +168,9 @@ fn plans(batch: &EncodedBatch) -> Result<Vec<(model::event::PlanCommitted, BTree
 }
 
 /// Whether the plan came out as the log has it; `None` when the log does not say.
-fn as_logged(feed: &Feed, at: Index, eval: EvalId, seed: u64, outcome: &Outcome) -> Option<bool> {
+fn as_logged(history: &History, at: Index, eval: EvalId, seed: u64, outcome: &Outcome) -> Option<bool> {
     let plan = &outcome.settlement.plan;
-    let plans = plans(&feed.batch(at).ok()?).ok()?;
+    let plans = plans(&history.batch(at).ok()??).ok()?;
     let logged = plans.into_iter().find(|(plan, _)| plan.eval == eval && plan.seed == seed);
     let Some((verdict, ids)) = logged else {
         return plan.is_empty().then_some(true);

@@ -2,6 +2,7 @@
 
 mod csi;
 mod host;
+mod made;
 mod request;
 
 use model::document::{TaskGroup, VolumeRequest};
@@ -9,6 +10,7 @@ use model::document::{TaskGroup, VolumeRequest};
 use csi::{Claim, CsiVolumeRequests, CsiVolumes};
 pub use host::MISSING;
 use host::{HostVolumeRequests, HostVolumes, unmet_claims, writes};
+pub use made::node_for;
 pub use request::VolumeRequests;
 
 /// The requests of one type, in the order of their names.

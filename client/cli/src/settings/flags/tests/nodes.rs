@@ -55,3 +55,18 @@ fn host_volumes_are_read_by_name_and_later_ones_win() {
         "{relative}"
     );
 }
+
+#[test]
+fn users_for_tasks_are_a_range_above_root() {
+    let read =
+        |content: &str| read_all(&[("a.hcl", &format!("client {{ users {{ {content} }} }}"))], &["-dev"]);
+    let users = read("dynamic_user_min = 1000\nhome_dir = \"/home/task\"").unwrap().client.dynamic_users;
+    assert_eq!((users.uid_min, users.uid_max), (1000, 89_999));
+    assert_eq!(users.home_dir, Some("/home/task".into()));
+    for wrong in ["dynamic_user_min = 0", "dynamic_user_max = 79999", "dynamic_user_max = 4294967295"] {
+        let refused = read(wrong).unwrap_err();
+        assert!(refused.contains("expected two numbers above 0"), "{refused}");
+    }
+    assert!(read("home_dir = \"x\"").unwrap_err().contains("a path that begins with /"));
+    assert!(read("uid = 1").unwrap_err().contains("uid"));
+}

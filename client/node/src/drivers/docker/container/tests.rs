@@ -1,15 +1,17 @@
 //! Tables of what becomes of a task's keys.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use bollard::models::MountType;
 use model::document::PortMapping;
 use serde_json::{Value, json};
 
+use super::super::super::containers::parts::{name, port_map};
 use super::super::keys::TASK;
 use super::super::settings::PLUGIN;
 use super::*;
-use crate::driver::TaskMount;
+use crate::driver::{TaskDevice, TaskMount, TaskNames};
 use crate::layout::AllocDir;
 use crate::testing::task_config;
 
@@ -244,7 +246,7 @@ fn a_link_that_leads_out_of_the_allocation_is_not_followed() {
     let base = tempfile::tempdir().unwrap();
     let dir = AllocDir::new(base.path(), ID).unwrap();
     dir.build().unwrap();
-    let local = dir.build_task("web").unwrap().local;
+    let local = dir.build_task("web", None).unwrap().local;
     std::os::unix::fs::symlink("/etc", local.join("out")).unwrap();
     std::os::unix::fs::symlink("/nowhere-yet", local.join("later")).unwrap();
     let try_mount = |source: &str| {
@@ -287,4 +289,24 @@ fn in_the_network_of_its_group_a_container_joins_the_one_that_has_it() {
         let error = joined(config).unwrap_err();
         assert!(error.starts_with(named), "{error}");
     }
+}
+
+#[test]
+fn a_container_gets_the_devices_that_its_task_was_given() {
+    let given = |plugin: Value, config: Value, variable: &str| {
+        let mut task = task(config);
+        task.device_env = BTreeMap::from([(variable.to_string(), "GPU-1".to_string())]);
+        let (host_path, task_path) = ("/dev/x0".into(), "/dev/y0".to_string());
+        task.devices = vec![TaskDevice { host_path, task_path, permissions: "rw".to_string() }];
+        body(&settings(plugin), &task, "id").unwrap().host_config.unwrap()
+    };
+    let host = given(json!({}), json!({"devices": [{"host_path": "/dev/a"}]}), "ACME");
+    let devices = host.devices.unwrap();
+    let paths: Vec<_> = devices.iter().map(|device| device.path_in_container.as_deref().unwrap()).collect();
+    assert_eq!((paths, host.runtime), (vec!["/dev/a", "/dev/y0"], None));
+    assert_eq!(devices[1].path_on_host.as_deref(), Some("/dev/x0"));
+    let runtime = |plugin, config| given(plugin, config, "NVIDIA_VISIBLE_DEVICES").runtime.unwrap();
+    assert_eq!(runtime(json!({}), json!({})), "nvidia");
+    assert_eq!(runtime(json!({"nvidia_runtime": "nv2"}), json!({})), "nv2");
+    assert_eq!(runtime(json!({}), json!({"runtime": "runc"})), "runc");
 }

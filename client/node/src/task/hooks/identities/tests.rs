@@ -5,7 +5,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
-use wire::messages::{AllocIdentitiesResponse, SignedWorkloadIdentity, WorkloadIdentityRejection};
+use wire::messages::{
+    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
+    SignedWorkloadIdentity, WorkloadIdentityRejection,
+};
 
 use super::*;
 use crate::remote::ServerQueries;
@@ -21,8 +24,35 @@ struct Signers {
 }
 
 impl ServerQueries for Signers {
+    fn claim_volume(
+        &self,
+        _: CsiVolumeClaimRequest,
+    ) -> BoxFuture<'_, Result<CsiVolumeClaimResponse, ServerError>> {
+        unreachable!("no task has a volume")
+    }
+
+    fn unpublish_volume(&self, _: CsiVolumeUnpublishRequest) -> BoxFuture<'_, Result<(), ServerError>> {
+        unreachable!("no task has a volume")
+    }
+
     fn end_of<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
         panic!("{id} is waited for")
+    }
+
+    fn node_of<'a>(&'a self, alloc: &'a str) -> BoxFuture<'a, Result<model::document::Node, String>> {
+        panic!("the node of {alloc} is looked for")
+    }
+
+    fn drain<'a>(
+        &'a self,
+        node_id: &'a str,
+        _: crate::drain::ShutdownDrain,
+    ) -> BoxFuture<'a, Result<(), ServerError>> {
+        panic!("{node_id} is drained")
+    }
+
+    fn is_draining<'a>(&'a self, node_id: &'a str) -> BoxFuture<'a, Result<bool, ServerError>> {
+        panic!("the drain of {node_id} is waited for")
     }
 
     fn read<'a>(
@@ -78,7 +108,7 @@ impl TestTask {
         context.context.servers.set(queries).unwrap();
         let (sender, requests) = mpsc::channel(1);
         context.requests = sender.downgrade();
-        context.alloc_dir.build_task("t").unwrap();
+        context.alloc_dir.build_task("t", None).unwrap();
         let (hook, state) = (Identities::default(), HookState::default());
         TestTask { _home: home, context, signers, hook, state, requests, _sender: sender }
     }

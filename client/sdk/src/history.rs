@@ -1,0 +1,26 @@
+use api::{HistoryVerified, ObjectHistory};
+use serde_json::Value;
+
+use crate::Error;
+use crate::client::{Answer, Client, Query, segment};
+
+/// The log, and documents of any moment.
+impl Client {
+    /// `GET /v1/history`: takes `since`, `per_page` and `next_token`. Ours.
+    pub async fn log(&self, query: Query) -> Result<Answer<ObjectHistory>, Error> {
+        self.get("/v1/history", query).await
+    }
+
+    /// `GET /v1/history/verify`: a part of the log, folded again from the state after `since`, the oldest there is without it.
+    /// Ours.
+    pub async fn verify_history(&self, since: Option<u64>) -> Result<HistoryVerified, Error> {
+        let since = since.map(|index| index.to_string()).unwrap_or_default();
+        Ok(self.get("/v1/history/verify", Query::new().with("since", since)).await?.value)
+    }
+
+    /// `GET /v1/…`, whatever it answers. A segment may hold any character.
+    pub async fn document(&self, segments: &[&str], query: Query) -> Result<Answer<Value>, Error> {
+        let path: String = segments.iter().map(|name| format!("/{}", segment(name))).collect();
+        self.get(&format!("/v1{path}"), query).await
+    }
+}

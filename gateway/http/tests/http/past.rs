@@ -1,0 +1,223 @@
+//! Reads of the past: the same routes, the state of then.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Method};
+use base::Index;
+use model::document::Timestamp;
+use model::{Command, JobKey};
+use serde_json::json;
+
+use crate::support::{Cluster, Got, job_json, request};
+
+fn names(got: &Got) -> Vec<String> {
+    assert_eq!(got.status, 200, "{}", got.text());
+    got.json().as_array().unwrap().iter().map(|job| job["ID"].as_str().unwrap().to_string()).collect()
+}
+
+/// A cluster with jobs that came and went; the index after each step.
+async fn history() -> (Cluster, Vec<u64>) {
+    let cluster = Cluster::start().await;
+    let mut indexes = Vec::new();
+    for job in ["a", "b", "c"] {
+        cluster.job(job).await;
+        indexes.push(cluster.control.state().index.0);
+    }
+    let purge = Command::DeregisterJob {
+        key: JobKey::new("default", "a"),
+        purge: true,
+        eval_priority: None,
+        no_shutdown_delay: false,
+    };
+    cluster.submit(purge).await;
+    indexes.push(cluster.control.state().index.0);
+    (cluster, indexes)
+}
+
+#[tokio::test]
+async fn lists_and_objects_are_what_they_were() {
+    let (cluster, at) = history().await;
+    for (index, expected) in
+        [(1, vec![]), (at[0], vec!["a"]), (at[1], vec!["a", "b"]), (at[3], vec!["b", "c"])]
+    {
+        let then = cluster.get(&format!("/v1/jobs?as_of={index}")).await;
+        let mut found = names(&then);
+        found.sort();
+        assert_eq!(found, expected);
+        assert_eq!(then.index(), index, "the whole answer is of that index");
+    }
+    let purged = format!("/v1/job/a?as_of={}", at[2]);
+    assert_eq!(cluster.get(&purged).await.json()["ID"], "a");
+    cluster.get("/v1/job/a").await.refused(404, "job not found");
+    cluster.get(&format!("/v1/job/c?as_of={}", at[1])).await.refused(404, "job not found");
+    let evals = cluster.get(&format!("/v1/job/a/evaluations?as_of={}", at[0])).await.json();
+    assert_eq!(evals.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_page_goes_on_in_the_same_moment() {
+    let (cluster, at) = history().await;
+    let first = cluster.get(&format!("/v1/jobs?per_page=2&as_of={}", at[2])).await;
+    let token = first.header("x-nomad-nexttoken").to_string();
+    let second = cluster.get(&format!("/v1/jobs?per_page=2&next_token={token}&as_of={}", at[2])).await;
+    let mut all = [names(&first), names(&second)].concat();
+    all.sort();
+    assert_eq!(all, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_moment_can_be_a_time_and_a_header() {
+    let (cluster, at) = history().await;
+    let time = cluster.history.state_at(Index(at[1])).unwrap().time;
+    let time = Timestamp::from(time).to_string();
+    let by_time = cluster.get(&format!("/v1/jobs?as_of={time}")).await;
+    assert!(by_time.index() >= at[1] && names(&by_time).contains(&"b".to_string()));
+    let header = |value: String, path: &str| {
+        let mut request = request(Method::GET, path, Body::empty());
+        request.headers_mut().insert("x-sojourn-as-of", HeaderValue::from_str(&value).unwrap());
+        request
+    };
+    let by_header = cluster.send(header(at[0].to_string(), "/v1/jobs")).await;
+    assert_eq!(names(&by_header), ["a"]);
+    let both = cluster.send(header(at[0].to_string(), "/v1/jobs?as_of=-1m")).await;
+    both.refused(400, "`as_of` and X-Sojourn-As-Of: expected one moment, not two");
+    // Before there was anything.
+    assert_eq!(names(&cluster.get("/v1/jobs?as_of=-9999h").await), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn who_waits_for_the_past_to_change_waits_as_long_as_it_wants_to() {
+    let (cluster, at) = history().await;
+    let path = format!("/v1/jobs?as_of={}&index={}&wait=1ms", at[0], at[0]);
+    assert_eq!(names(&cluster.get(&path).await), ["a"]);
+}
+
+#[tokio::test]
+async fn writes_and_what_only_the_present_has_refuse_the_past() {
+    let (cluster, _) = history().await;
+    let refused = "this route is of the present alone: `as_of` is not expected";
+    for path in [
+        "/v1/agent/self",
+        "/v1/agent/members",
+        "/v1/agent/health",
+        "/v1/status/leader",
+        "/v1/status/peers",
+        "/v1/metrics",
+        "/v1/operator/autopilot/health",
+        "/v1/operator/raft/configuration",
+        "/v1/operator/snapshot",
+        "/v1/event/stream",
+        "/v1/client/stats",
+    ] {
+        cluster.get(&format!("{path}?as_of=2")).await.refused(400, refused);
+    }
+    let before = cluster.control.state().index;
+    cluster.put("/v1/jobs?as_of=2", &json!({"Job": job_json("d")})).await.refused(400, refused);
+    cluster.delete("/v1/job/b?as_of=2").await.refused(400, refused);
+    assert_eq!(cluster.control.state().index, before);
+}
+
+#[tokio::test]
+async fn every_list_travels() {
+    let (cluster, at) = history().await;
+    for path in [
+        "/v1/jobs",
+        "/v1/jobs/statuses",
+        "/v1/nodes",
+        "/v1/allocations",
+        "/v1/evaluations",
+        "/v1/evaluations/count",
+        "/v1/deployments",
+        "/v1/namespaces",
+        "/v1/node/pools",
+        "/v1/vars",
+        "/v1/services",
+        "/v1/volumes?type=host",
+        "/v1/volumes?type=csi",
+        "/v1/plugins",
+        "/v1/scaling/policies",
+        "/v1/operator/keyring/keys",
+        "/v1/operator/scheduler/configuration",
+        "/v1/job/a",
+        "/v1/job/a/versions",
+        "/v1/job/a/summary",
+        "/v1/job/a/explain",
+        "/v1/job/a/history",
+        "/v1/job/a/submission?version=0",
+    ] {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let got = cluster.get(&format!("{path}{separator}as_of={}", at[1])).await;
+        let is_there = got.status == 200 || (path.contains("submission") && got.status == 404);
+        assert!(is_there, "{path}: {} {}", got.status, got.text());
+        assert_eq!(got.index(), at[1], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_is_read_in_words_and_in_pages() {
+    let (cluster, at) = history().await;
+    let (mut query, mut lines, mut pages) =
+        (format!("since={}&per_page=2&as_of={}", at[0], at[2]), Vec::new(), 0);
+    loop {
+        let page = cluster.get(&format!("/v1/history?{query}")).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        lines.extend(page.json()["Lines"].as_array().unwrap().clone());
+        pages += 1;
+        let Some(next) = page.headers.get("x-nomad-nexttoken") else { break };
+        query = format!("next_token={}&per_page=2&as_of={}", next.to_str().unwrap(), at[2]);
+    }
+    assert!(pages > 1);
+    let of = |object: &str| lines.iter().filter(|line| line["Object"] == object).count();
+    assert_eq!((of("job/default/a"), of("job/default/b"), of("job/default/c")), (1, 1, 1), "{lines:?}");
+    assert!(lines.iter().all(|line| (at[0]..=at[2]).contains(&line["Index"].as_u64().unwrap())));
+    let recent = cluster.get("/v1/history?since=-1h").await.json();
+    assert!(recent["Lines"].as_array().unwrap().len() > lines.len());
+    cluster.get("/v1/history?since=soon").await.refused(
+        400,
+        "\"soon\" is not an index, a time like 2026-01-02T15:04:05Z or a span like -15m, for `since`",
+    );
+    cluster
+        .get("/v1/history?filter=Index==1")
+        .await
+        .refused(400, "this list cannot be filtered: `filter` is not expected");
+}
+
+#[tokio::test]
+async fn the_log_is_folded_again_and_compared() {
+    let (cluster, at) = history().await;
+    let newest = cluster.control.state().index.0;
+    let whole = cluster.get("/v1/history/verify").await.json();
+    assert_eq!(
+        (whole["From"].as_u64(), whole["To"].as_u64(), whole["Newest"].as_u64()),
+        (Some(0), Some(newest), Some(newest))
+    );
+    assert_eq!(whole["Batches"], newest);
+    let part = cluster.get(&format!("/v1/history/verify?since={}", at[1])).await.json();
+    assert_eq!(part["Digests"], whole["Digests"]);
+    assert!(part["Events"].as_u64() < whole["Events"].as_u64());
+    let ahead = format!("since: that is still to come: the newest index is {newest}");
+    cluster.get("/v1/history/verify?since=999999").await.refused(400, &ahead);
+    let past = "this route is of the present alone: `as_of` is not expected";
+    cluster.get("/v1/history/verify?as_of=2").await.refused(400, past);
+}
+
+#[tokio::test]
+async fn a_history_ends_where_it_was_looked_at() {
+    let (cluster, at) = history().await;
+    let lines = async |query: String| {
+        let got = cluster.get(&format!("/v1/job/a/history{query}")).await.json();
+        got["Lines"].as_array().unwrap().len()
+    };
+    let (then, now) = (lines(format!("?as_of={}", at[0])).await, lines(String::new()).await);
+    assert!(0 < then && then < now, "{then} of {now}");
+}
+
+#[tokio::test]
+async fn what_is_no_longer_kept_is_gone_and_the_oldest_index_is_named() {
+    let (cluster, at) = history().await;
+    let restarted = cluster.restarted().await;
+    assert_eq!(names(&restarted.get(&format!("/v1/jobs?as_of={}", at[0])).await), ["a"]);
+    restarted.journal.forget_before(Index(at[2]));
+    let gone = restarted.get(&format!("/v1/jobs?as_of={}", at[0])).await;
+    assert_eq!(gone.status, 410);
+    assert!(gone.text().contains("the oldest index is"), "{}", gone.text());
+}

@@ -1,0 +1,56 @@
+//! The object of an event, as commands name it.
+
+use model::{Event, Subject};
+
+use crate::line::ids;
+
+/// `job/default/web`, `node/ID`, `var/default/db/password`; several allocations or evaluations are counted after the third.
+pub(crate) fn label(event: &Event) -> String {
+    match event.subject() {
+        Subject::Node(id) => format!("node/{id}"),
+        Subject::Job(key) => format!("job/{key}"),
+        Subject::Evals(evals) => format!("eval/{}", ids(evals)),
+        Subject::Allocs(allocs) => format!("alloc/{}", ids(allocs)),
+        Subject::Deployment(id) => format!("deployment/{id}"),
+        Subject::Cluster => of_cluster(event),
+    }
+}
+
+fn of_cluster(event: &Event) -> String {
+    match event {
+        Event::NodePoolUpserted(e) => format!("node-pool/{}", e.name),
+        Event::NodePoolDeleted(e) => format!("node-pool/{}", e.name),
+        Event::NamespaceUpserted(e) => format!("namespace/{}", e.name),
+        Event::NamespaceDeleted(e) => format!("namespace/{}", e.name),
+        Event::VolumeRegistered(e) => format!("volume/{}/{}", e.volume.namespace, e.volume.id),
+        Event::VolumeDeregistered(e) => format!("volume/{}/{}", e.volume.namespace, e.volume.id),
+        Event::AclPolicyUpserted(e) => format!("acl-policy/{}", e.name),
+        Event::AclPolicyDeleted(e) => format!("acl-policy/{}", e.name),
+        Event::AclRoleUpserted(e) => format!("acl-role/{}", e.role),
+        Event::AclRoleDeleted(e) => format!("acl-role/{}", e.role),
+        Event::AclTokenCreated(e) => format!("acl-token/{}", e.accessor),
+        Event::AclTokenUpdated(e) => format!("acl-token/{}", e.accessor),
+        Event::AclTokenIssuedByLogin(e) => format!("acl-token/{}", e.accessor),
+        Event::AclTokensDeleted(e) => format!("acl-token/{}", ids(&e.accessors)),
+        Event::OneTimeTokenCreated(e) => format!("acl-token/{}", e.accessor),
+        Event::OneTimeTokenExchanged(e) => format!("acl-token/{}", e.accessor),
+        Event::OneTimeTokensExpired(e) => format!("acl-token/{}", ids(&e.accessors)),
+        Event::AclAuthMethodUpserted(e) => format!("acl-auth-method/{}", e.name),
+        Event::AclAuthMethodDeleted(e) => format!("acl-auth-method/{}", e.name),
+        Event::AclBindingRuleUpserted(e) => format!("acl-binding-rule/{}", e.rule),
+        Event::AclBindingRuleDeleted(e) => format!("acl-binding-rule/{}", e.rule),
+        Event::VariableSet(e) => format!("var/{}/{}", e.key.namespace, e.key.path),
+        Event::VariableDeleted(e) => format!("var/{}/{}", e.key.namespace, e.key.path),
+        Event::VariableLockAcquired(e) => format!("var/{}/{}", e.key.namespace, e.key.path),
+        Event::VariableLockReleased(e) => format!("var/{}/{}", e.key.namespace, e.key.path),
+        Event::RootKeyActivated(e) => format!("root-key/{}", e.key),
+        Event::RootKeySealed(e) => format!("root-key/{}", e.key),
+        Event::RootKeyRemoved(e) => format!("root-key/{}", e.key),
+        Event::RootKeysRekeying(e) => format!("root-key/{}", ids(&e.keys)),
+        Event::RootKeysRekeyed(e) => format!("root-key/{}", ids(&e.keys)),
+        Event::ServerKeyAnnounced(e) => format!("server/{}", e.server),
+        Event::SchedulerConfigured(_) => "scheduler".to_string(),
+        Event::AutopilotConfigured(_) => "autopilot".to_string(),
+        _ => "cluster".to_string(),
+    }
+}

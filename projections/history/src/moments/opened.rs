@@ -1,0 +1,133 @@
+//! Past states that were read lately, within a bound of memory.
+
+use std::sync::Arc;
+
+use base::Index;
+use state::State;
+
+/// States that are held, whatever their size.
+pub const OPENED_MAX: usize = 64;
+
+/// Memory that a byte of an image becomes as rows, about.
+const BYTES_PER_IMAGE_BYTE: usize = 3;
+/// Memory that folding a byte of the log takes, about: the pages that it touches are copied.
+const BYTES_PER_LOG_BYTE: usize = 32;
+
+/// What a state was made of, as far as memory goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Tells the images that were opened apart. States folded from one share its pages.
+    family: u64,
+    /// Of the image, about.
+    shared: usize,
+}
+
+pub(crate) struct Opened {
+    /// The one used last at the end.
+    states: Vec<Entry>,
+    families: u64,
+    bytes_max: usize,
+}
+
+struct Entry {
+    state: Arc<State>,
+    origin: Origin,
+    own: usize,
+}
+
+impl Opened {
+    pub fn new(bytes_max: usize) -> Opened {
+        Opened { states: Vec::new(), families: 0, bytes_max }
+    }
+
+    /// The newest state at `index` or before, from which a state at `index` shall be made.
+    pub fn nearest(&mut self, index: Index) -> Option<(Arc<State>, Origin)> {
+        let before = self.states.iter().enumerate().filter(|(_, entry)| entry.state.index <= index);
+        let (at, _) = before.max_by_key(|(_, entry)| entry.state.index)?;
+        let entry = self.states.remove(at);
+        let found = (entry.state.clone(), entry.origin);
+        self.states.push(entry);
+        Some(found)
+    }
+
+    /// A state is made of an image of so many bytes.
+    pub fn begin(&mut self, image_bytes: usize) -> Origin {
+        self.families += 1;
+        Origin { family: self.families, shared: image_bytes * BYTES_PER_IMAGE_BYTE }
+    }
+
+    /// Holds a state that lies so many bytes of log behind what it was made of. Those unused for longest go until all fit:
+    /// this one too if it is larger than all may be.
+    pub fn insert(&mut self, state: Arc<State>, origin: Origin, log_bytes: usize) {
+        self.states.retain(|entry| entry.state.index != state.index);
+        self.states.push(Entry { state, origin, own: log_bytes * BYTES_PER_LOG_BYTE });
+        while self.states.len() > OPENED_MAX || self.bytes() > self.bytes_max {
+            self.states.remove(0);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.states.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// What the states take, about.
+    pub fn bytes(&self) -> usize {
+        let mut families: Vec<Origin> = self.states.iter().map(|entry| entry.origin).collect();
+        families.sort_unstable_by_key(|origin| origin.family);
+        families.dedup_by_key(|origin| origin.family);
+        let shared: usize = families.iter().map(|origin| origin.shared).sum();
+        shared + self.states.iter().map(|entry| entry.own).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(index: u64) -> Arc<State> {
+        let mut state = State::default();
+        state.index = Index(index);
+        Arc::new(state)
+    }
+
+    fn held(opened: &Opened) -> Vec<u64> {
+        opened.states.iter().map(|entry| entry.state.index.0).collect()
+    }
+
+    #[test]
+    fn what_was_unused_for_longest_makes_room() {
+        let mut opened = Opened::new(1_800);
+        let origin = opened.begin(100);
+        for index in [10, 20, 30] {
+            opened.insert(state(index), origin, 10);
+        }
+        assert_eq!((held(&opened), opened.bytes()), (vec![10, 20, 30], 300 + 3 * 320));
+        assert_eq!(opened.nearest(Index(19)).unwrap().0.index, Index(10));
+        opened.insert(state(40), origin, 20);
+        assert_eq!(held(&opened), [30, 10, 40]);
+        assert!(opened.nearest(Index(9)).is_none());
+    }
+
+    #[test]
+    fn what_an_image_takes_counts_until_its_last_state_is_gone() {
+        let mut opened = Opened::new(4_000);
+        let first = opened.begin(1_000);
+        opened.insert(state(1), first, 1);
+        opened.insert(state(2), first, 1);
+        let second = opened.begin(1_000);
+        opened.insert(state(3), second, 1);
+        assert_eq!(held(&opened), [3]);
+    }
+
+    #[test]
+    fn a_state_larger_than_all_may_be_is_not_held() {
+        let mut opened = Opened::new(1_000);
+        let origin = opened.begin(1_000);
+        opened.insert(state(1), origin, 0);
+        assert_eq!((opened.len(), opened.bytes()), (0, 0));
+    }
+}

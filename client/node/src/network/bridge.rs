@@ -194,8 +194,9 @@ fn clear(settings: &NetworkSettings, table: &str) -> Result<(), NetworkError> {
         forwarding::forget(&settings.bridge_name);
     }
     for layer in [Layer::Inet, Layer::Bridge] {
-        if nft::is_possible(layer) {
-            nft::remove(table, layer).map_err(failed("packet filters"))?;
+        match nft::remove(table, layer) {
+            Err(error) if nft::is_unsupported(&error) => {}
+            removed => removed.map_err(failed("packet filters"))?,
         }
     }
     Ok(())

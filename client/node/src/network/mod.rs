@@ -29,6 +29,8 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio_util::sync::CancellationToken;
+
 use self::link::Links;
 pub use self::record::Status;
 use self::record::{Attachment, Port, Record};
@@ -143,7 +145,7 @@ impl Networks {
     /// # Errors
     /// When it is not possible here.
     pub async fn begin(&self, request: Request) -> Result<(), NetworkError> {
-        self.blocking(move |shared| shared.begin(request)).await
+        self.blocking(move |shared, work| shared.begin(work, request)).await
     }
 
     /// Makes the network that was begun. `of` is the namespace that a driver has made for it.
@@ -152,7 +154,7 @@ impl Networks {
     /// When it cannot be made; what there is of it is undone by [`Networks::tear_down`].
     pub async fn set_up(&self, alloc_id: &str, of: Option<PathBuf>) -> Result<Network, NetworkError> {
         let alloc_id = alloc_id.to_string();
-        self.blocking(move |shared| shared.set_up(&alloc_id, of.as_deref())).await
+        self.blocking(move |shared, work| shared.set_up(work, &alloc_id, of.as_deref())).await
     }
 
     /// Undoes everything, but for the namespace that a driver has made: that is remembered until [`Networks::forget`]. It is
@@ -162,7 +164,7 @@ impl Networks {
     /// When something is left; it is known still, and the next agent tries again.
     pub async fn tear_down(&self, alloc_id: &str) -> Result<(), NetworkError> {
         let alloc_id = alloc_id.to_string();
-        self.blocking(move |shared| shared.tear_down(&mut shared.work(), &alloc_id)).await
+        self.blocking(move |shared, work| shared.tear_down(work, &alloc_id)).await
     }
 
     /// The driver has removed its namespace, so that nothing is left to remember.
@@ -171,11 +173,7 @@ impl Networks {
     /// When that cannot be written down.
     pub async fn forget(&self, alloc_id: &str) -> Result<(), NetworkError> {
         let alloc_id = alloc_id.to_string();
-        self.blocking(move |shared| {
-            let _one_at_a_time = shared.work();
-            shared.forget(&alloc_id)
-        })
-        .await
+        self.blocking(move |shared, _| shared.forget(&alloc_id)).await
     }
 
     /// The driver that has made the namespace of an allocation, also while it is being made; empty for the agent.
@@ -186,15 +184,26 @@ impl Networks {
     /// Removes what earlier agents have left of allocations that are not known any more. Returns those whose namespace
     /// a driver has made, with the driver.
     pub async fn collect(&self, known: BTreeSet<String>) -> Vec<(String, String)> {
-        self.blocking(move |shared| Ok(shared.collect(&known))).await.unwrap_or_default()
+        self.blocking(move |shared, work| Ok(shared.collect(work, &known))).await.unwrap_or_default()
     }
 
+    /// One after the other, on a thread that may wait. What nobody waits for any more when its turn comes is not done: the
+    /// allocation may be gone by then, and with it whoever would undo this.
     async fn blocking<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&Shared) -> Result<T, NetworkError> + Send + 'static,
+        act: impl FnOnce(&Shared, &mut Work) -> Result<T, NetworkError> + Send + 'static,
     ) -> Result<T, NetworkError> {
         let shared = Arc::clone(&self.0);
-        let done = tokio::task::spawn_blocking(move || act(&shared)).await;
+        let abandoned = CancellationToken::new();
+        let _when_dropped = abandoned.clone().drop_guard();
+        let done = tokio::task::spawn_blocking(move || {
+            let mut work = shared.work();
+            match abandoned.is_cancelled() {
+                true => Err(NetworkError("the allocation was removed meanwhile".to_string())),
+                false => act(&shared, &mut work),
+            }
+        });
+        let done = done.await;
         done.unwrap_or_else(|error| Err(NetworkError(format!("a network was not made: {error}"))))
     }
 }
@@ -221,19 +230,18 @@ impl Shared {
         self.records().values().cloned().collect()
     }
 
-    fn begin(&self, request: Request) -> Result<(), NetworkError> {
+    fn begin(&self, work: &mut Work, request: Request) -> Result<(), NetworkError> {
         if !rustix::process::geteuid().is_root() {
             return Err(NetworkError("networks of groups need an agent that is root".to_string()));
         }
-        let mut work = self.work();
         let before = self.records().get(&request.alloc_id).cloned();
         if let Some(record) = before {
             if record.complete && self.is_whole(&record) {
                 return Ok(());
             }
-            self.tear_down(&mut work, &request.alloc_id)?;
+            self.tear_down(work, &request.alloc_id)?;
         }
-        let attachment = self.attachment(&mut work, &request)?;
+        let attachment = self.attachment(work, &request)?;
         let Request { alloc_id, driver, .. } = request;
         self.keep(Record { alloc_id, attachment, driver, ..Record::default() })
     }
@@ -312,8 +320,7 @@ impl Shared {
         Ok(())
     }
 
-    fn set_up(&self, alloc_id: &str, of: Option<&Path>) -> Result<Network, NetworkError> {
-        let mut work = self.work();
+    fn set_up(&self, work: &mut Work, alloc_id: &str, of: Option<&Path>) -> Result<Network, NetworkError> {
         let lost = || NetworkError("the allocation was removed meanwhile".to_string());
         let record = self.records().get(alloc_id).cloned().ok_or_else(lost)?;
         let path = namespace::path(alloc_id);
@@ -337,7 +344,7 @@ impl Shared {
                 up.map_err(|error| NetworkError::io("loopback", &error))?;
             }
             Attachment::Bridge(port) => {
-                self.claim_bridge(&mut work)?;
+                self.claim_bridge(work)?;
                 bridge::attach(&self.settings, &self.directory, alloc_id, port, &path)?;
                 record.status = Status {
                     interface: bridge::INSIDE.to_string(),
@@ -404,23 +411,22 @@ impl Shared {
         namespace::remove(&path).map_err(|error| NetworkError::io("network namespace", &error))
     }
 
-    fn collect(&self, wanted: &BTreeSet<String>) -> Vec<(String, String)> {
+    fn collect(&self, work: &mut Work, wanted: &BTreeSet<String>) -> Vec<(String, String)> {
         if !rustix::process::geteuid().is_root() {
             return Vec::new();
         }
-        let mut work = self.work();
         let all = self.all();
         let gone = all.into_iter().filter(|record| !wanted.contains(&record.alloc_id));
         let gone: Vec<(String, String)> = gone.map(|record| (record.alloc_id, record.driver)).collect();
         for (alloc_id, _) in &gone {
-            if let Err(error) = self.tear_down(&mut work, alloc_id) {
+            if let Err(error) = self.tear_down(work, alloc_id) {
                 tracing::warn!(alloc = alloc_id, %error, "a network is left");
             }
         }
         let has_bridge = Links::open()
             .and_then(|mut links| links.find(&self.settings.bridge_name))
             .is_ok_and(|bridge| bridge.is_some());
-        if has_bridge && !plugins::can_bridge(&self.settings) && self.claim_bridge(&mut work).is_ok() {
+        if has_bridge && !plugins::can_bridge(&self.settings) && self.claim_bridge(work).is_ok() {
             bridge::remove_unknown(&self.settings, self.all().iter());
             // The rules of an agent that died while it changed something.
             if let Err(error) = bridge::filter(&self.settings, self.all().iter()) {

@@ -5,6 +5,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 use super::netlink::{ACK, Attributes, CREATE, Family, Message, REQUEST, Socket, parse};
 
 const SUBSYSTEM: u16 = 10;
@@ -280,6 +282,12 @@ pub fn remove(name: &str, layer: Layer) -> io::Result<()> {
 /// True when packets can be filtered on this layer.
 pub fn is_possible(layer: Layer) -> bool {
     tables(layer).is_ok()
+}
+
+/// True when the kernel has no packet filters on this layer, so that there are none to be removed.
+pub fn is_unsupported(error: &io::Error) -> bool {
+    let codes = [Errno::AFNOSUPPORT, Errno::OPNOTSUPP, Errno::PROTONOSUPPORT, Errno::NOENT];
+    codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))
 }
 
 /// The names of all tables of the layer.

@@ -69,6 +69,29 @@ async fn set_up(networks: &Networks, request: Request) -> Network {
     networks.set_up(&id, None).await.unwrap()
 }
 
+#[test]
+fn what_nobody_waits_for_any_more_is_not_made() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: what_nobody_waits_for_any_more_is_not_made needs root");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let networks = Networks::open(settings(), directory.path().to_path_buf());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let busy = networks.0.work();
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            begun = networks.begin(request(1, Mode::None)) => panic!("it waits for its turn: {begun:?}"),
+            () = std::future::ready(()) => {}
+        }
+    });
+    drop(busy);
+    // Waits for its threads.
+    drop(runtime);
+    assert_eq!(networks.0.all(), []);
+}
+
 /// Answers one caller after the other with the address that it is seen with.
 fn serve(namespace: &Path) {
     let listener = namespace::within(namespace, || TcpListener::bind("[::]:80")).unwrap();

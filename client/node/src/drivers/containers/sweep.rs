@@ -15,8 +15,14 @@ use crate::driver::Known;
 /// How long the engine may take at the start of the agent, which waits for it.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// When is looked for the first times: what the engine was busy with as the last agent died comes to be a moment later.
-const FIRST_LOOKS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30)];
+/// The waits before the first looks: what the engine was busy with as the last agent died comes to be a moment later. The last
+/// of them is over when nothing can come any more.
+const FIRST_LOOKS: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+    Duration::from_secs(LATE_SECONDS as u64),
+];
 
 /// How soon is looked again after the engine has not answered.
 const RETRY_EVERY: Duration = Duration::from_secs(30);

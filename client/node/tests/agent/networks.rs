@@ -429,12 +429,13 @@ async fn no_container_runs_after_kills_at_any_moment() {
     let plugin = json!({"endpoint": engine.endpoint(), "infra_image": engine::PAUSE});
     let agent = start(without_plugins(with_plugin(base.path(), plugin)), &FakeServers::new()).await;
     await_inventory(&before);
-    // What the engine was busy with when an agent died is seen by one of the first sweeps, without any grace.
+    // What the engine was busy with when an agent died is seen by one of the first sweeps, without any grace: the last of them
+    // is over after a minute and a half.
     let running = || {
         let all = engine.containers("").into_iter();
         all.filter(|found| found.state == Some(ContainerSummaryStateEnum::RUNNING)).count()
     };
-    eventually_within(Duration::from_secs(60), "no container runs", || (running() == 0).then_some(()));
+    eventually_within(Duration::from_secs(150), "no container runs", || (running() == 0).then_some(()));
     eprintln!("{kills} kills: {before:?} before and after, {most} interfaces and {made} containers before");
     agent.shutdown().await;
 }

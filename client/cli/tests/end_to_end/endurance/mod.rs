@@ -98,7 +98,7 @@ struct Run {
     things: Things,
     is_long: bool,
     killed: BTreeMap<Victim, u32>,
-    /// Jobs whose tasks end, with their drivers, and how often its engine was killed before.
+    /// Jobs whose tasks end, with their drivers, and how often its engine was killed when it answered last.
     ending: Vec<(String, &'static str, u32)>,
     killed_of: Killed,
     _directory: tempfile::TempDir,
@@ -153,9 +153,11 @@ impl Run {
     fn begin_one_that_ends(&mut self, number: u32) {
         let driver = *self.drivers().cycle().nth(number as usize).unwrap();
         let id = format!("ends-{number}");
-        self.agent().register(&self.things.ending(&id, driver));
         let kills = self.killed_of.engines.get(driver).copied().unwrap_or_default();
-        self.ending.push((id, driver, kills));
+        // Killed just before, it may not be back yet.
+        let is_back = driver != "docker" || self.engine.answers_now();
+        self.agent().register(&self.things.ending(&id, driver));
+        self.ending.push((id, driver, if is_back { kills } else { kills.saturating_sub(1) }));
     }
 
     fn kill_something(&mut self) {

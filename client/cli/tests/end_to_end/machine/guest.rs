@@ -16,7 +16,9 @@ fn a_machine_is_a_task_that_serves_a_port_and_shuts_down_when_asked() {
     std::fs::File::create(&disk).unwrap().set_len(1 << 20).unwrap();
     let allowed =
         format!("plugin \"qemu\" {{\n  config {{\n    image_paths = [\"{}\"]\n  }}\n}}\n", disk.display());
-    let agent = AgentConfig::server_and_client(directory.path(), "one").with(&allowed).start();
+    // A guest takes its time to end where other tests have the processors.
+    let patience = "client {\n  max_kill_timeout = \"2m\"\n}\n";
+    let agent = AgentConfig::server_and_client(directory.path(), "one").with(&allowed).with(patience).start();
     agent.wait_for_a_ready_node();
     let job = format!(
         r#"job "guest" {{
@@ -26,7 +28,7 @@ fn a_machine_is_a_task_that_serves_a_port_and_shuts_down_when_asked() {
     }}
     task "machine" {{
       driver       = "qemu"
-      kill_timeout = "25s"
+      kill_timeout = "2m"
       config {{
         image_path        = "{}"
         drive_interface   = "virtio"

@@ -21,6 +21,9 @@ pub const IMAGE: &str = "busybox-test:1";
 /// One that does nothing until it is ended, for networks of groups.
 pub const PAUSE: &str = "pause-test:1";
 
+/// How long the engine may take for an answer when other tests have the processors.
+const ANSWER_SECONDS: u64 = 90;
+
 const PREFIX: &str = "sojourn-engine-";
 
 /// An engine that runs, until it is dropped.
@@ -171,11 +174,15 @@ impl TestEngine {
         *self.dockerd.lock().unwrap() = Some(child);
     }
 
+    pub fn answers_now(&self) -> bool {
+        self.directory.join("s").exists() && self.ask(async |client| client.ping().await).is_ok()
+    }
+
     /// True when it answers, false when it has ended or takes too long.
     fn answers(&self) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while Instant::now() < deadline {
-            if self.directory.join("s").exists() && self.ask(async |client| client.ping().await).is_ok() {
+            if self.answers_now() {
                 return true;
             }
             if self.dockerd.lock().unwrap().as_mut().unwrap().try_wait().unwrap().is_some() {
@@ -209,7 +216,8 @@ impl TestEngine {
             let ask = move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async {
-                    let client = Docker::connect_with_unix(&endpoint, 20, API_DEFAULT_VERSION).unwrap();
+                    let client =
+                        Docker::connect_with_unix(&endpoint, ANSWER_SECONDS, API_DEFAULT_VERSION).unwrap();
                     question(client).await
                 })
             };

@@ -28,6 +28,9 @@ fn failed(error: &bollard::errors::Error) -> DriverError {
 
 /// Makes the container unless it is there, and has it run; returns the path of its namespace.
 ///
+/// What the engine was asked for is waited for to the end even if the allocation is removed meanwhile: else it would come to
+/// be after [`destroy`] has found nothing.
+///
 /// # Errors
 /// When it does not run, or not on this host.
 pub async fn create(
@@ -39,8 +42,25 @@ pub async fn create(
         let why = "networks of groups need an engine on this host, reached by a unix socket";
         return Err(DriverError::Failed(why.to_string()));
     }
+    let (shared, alloc_id, hostname) =
+        (Arc::clone(shared), alloc_id.to_string(), hostname.map(str::to_string));
+    shared.hold_network(&name(&alloc_id));
+    let making = tokio::spawn(async move {
+        let made = make(&shared, &alloc_id, hostname.as_deref()).await;
+        if !shared.is_tracked(&name(&alloc_id))
+            && let Err(error) = destroy(&shared, &alloc_id).await
+        {
+            tracing::warn!(alloc = alloc_id, %error, "the container of a network is left");
+        }
+        made
+    });
+    making
+        .await
+        .unwrap_or_else(|error| Err(DriverError::Failed(format!("container of the network: {error}"))))
+}
+
+async fn make(shared: &Arc<Shared>, alloc_id: &str, hostname: Option<&str>) -> Result<PathBuf, DriverError> {
     let name = name(alloc_id);
-    shared.hold_network(&name);
     match shared.engine.inspect(&name).await {
         Ok(found) if super::is_running(&found) && is_own(shared, &found) => return namespace(&found),
         Ok(_) => {}

@@ -21,7 +21,7 @@ use crate::certificates::Certificates;
 use crate::identities::{NoRequests, TestNode};
 use crate::scrub;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const NOT_PROVED: &str = "only servers may call this, and this connection is not one of a server";
 const KEY: [u8; 32] = [7; 32];
 

@@ -27,7 +27,7 @@ use tokio::net::TcpStream;
 use tracing::level_filters::LevelFilter;
 
 /// How long anything may take. Met only by what never happens.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Small, so that the log soon has segments that are sealed.
 const SEGMENT_BYTES: u64 = 64 << 10;

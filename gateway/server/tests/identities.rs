@@ -25,7 +25,7 @@ use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, R
 
 use crate::scrub;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server that has a key to sign with.
 pub(crate) async fn server(home: &std::path::Path, enforcement: Enforcement) -> Server {

@@ -14,7 +14,7 @@ use model::{Actor, Command, NodeId, Request};
 use server::{ClusterSettings, Halted, Server, Settings, StartError, log_dir};
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const SEGMENT_BYTES: u64 = 16 << 10;
 
 /// In about 34 segments of six each.

@@ -12,7 +12,7 @@ use wire::{Bytes, Connection, Handler, Limits, Opening, PeerIdentity, RemoteErro
 
 use crate::certificates::Certificates;
 
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(120);
 
 /// Answers every call with what its connection has proved.
 struct Identity;

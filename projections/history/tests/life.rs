@@ -15,7 +15,7 @@ use state::State;
 use test_world::{World, job_document, key, node_id, reconnected, stop, unknown};
 
 /// What tests wait at most before they fail.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_life_is_told_from_placement_to_purge() {

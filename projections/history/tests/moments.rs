@@ -14,7 +14,7 @@ use test_world::World;
 
 use crate::life::Deaf;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Images are far apart: a log that has some is long.
 const BATCHES: usize = 5_000;
 

@@ -12,7 +12,7 @@ use wire::messages::{AllocExecRequest, ExecInputFrame, ExecStdin, ExecTtySize, S
 use wire::{FrameReceiver, Frames};
 
 /// How long a message may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const STAYS: &str = "exec tail -f /dev/null";
 

@@ -15,7 +15,7 @@ use wire::messages::{AllocExecRequest, ExecInputFrame, ExecTtySize, StreamFrameW
 
 use crate::support::{Cluster, node_id};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Server {
     cluster: Cluster,

@@ -14,7 +14,7 @@ use tower::ServiceExt;
 use crate::support::{Cluster, assert_holds};
 
 /// What tests wait at most before they fail.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn the_life_of_an_allocation_is_served() {

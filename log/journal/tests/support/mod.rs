@@ -13,7 +13,7 @@ use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, CommandRecord, LoggedEvent, NodeId, RequestId};
 
 /// What tests wait at most before they fail.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// File contents by name.
 pub type Contents = BTreeMap<String, Vec<u8>>;

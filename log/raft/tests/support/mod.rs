@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 pub const SEGMENT: u64 = 4 << 20;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -17,7 +17,7 @@ use wire::messages::{
 };
 use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
 
-const CALL_MAX: Duration = Duration::from_secs(10);
+const CALL_MAX: Duration = Duration::from_secs(60);
 
 /// Far below the shortest time a server grants.
 const HEARTBEAT_EVERY: Duration = Duration::from_millis(200);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The read timeout. Streams send heartbeats more often.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
 pub struct Answer {

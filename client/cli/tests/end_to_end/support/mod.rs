@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use crate::end_to_end::cluster::Host;
 
 /// The deadline of every wait.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The pause between two polls.
 const PAUSE: Duration = Duration::from_millis(25);

@@ -18,7 +18,7 @@ use wire::{Connection, Handler, Limits, Opening, RemoteError, RemoteErrorKind, R
 
 use super::{Base, FakeServers, eventually, settings};
 
-pub const SOON: Duration = Duration::from_secs(10);
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// The servers of [`support`], behind a socket.
 pub struct Listening {

@@ -33,7 +33,7 @@ use wire::messages::{
 };
 
 /// How long anything may take before a test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until `found` finds something.
 #[track_caller]

@@ -10,7 +10,7 @@ use crate::end_to_end::endurance::tasks::Things;
 use crate::end_to_end::endurance::{configured, tasks_of};
 use crate::end_to_end::support::cable::Cable;
 use crate::end_to_end::support::podman;
-use crate::end_to_end::support::{Agent, AgentConfig, engine, eventually, sojourn, text, until};
+use crate::end_to_end::support::{Agent, AgentConfig, SOON_LOST, engine, eventually, sojourn, text, until};
 
 const DRIVERS: [&str; 4] = ["raw_exec", "exec", "docker", "podman"];
 
@@ -31,7 +31,7 @@ fn a_node_that_is_cut_off_keeps_and_stops_its_tasks_as_their_jobs_say() {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    let server = AgentConfig::server(directory.path(), "server");
+    let server = AgentConfig::server(directory.path(), "server").with(SOON_LOST);
     let cable = Cable::to(server.rpc);
     let advertised = format!("advertise {{\n  rpc = \"{}\"\n}}\n", cable.address);
     let server = server.with(&advertised).start();

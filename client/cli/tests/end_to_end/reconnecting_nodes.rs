@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::end_to_end::support::fake_node::{FakeNode, Heartbeats};
-use crate::end_to_end::support::{Agent, AgentConfig, eventually, http, job, text, until};
+use crate::end_to_end::support::{Agent, AgentConfig, SOON_LOST, eventually, http, job, text, until};
 
 /// What the reconnecting node sends first.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ enum First {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_cut_off_keeps_its_work_whatever_it_says_first() {
     let directory = tempfile::tempdir().unwrap();
-    let server = AgentConfig::server(directory.path(), "server").start();
+    let server = AgentConfig::server(directory.path(), "server").with(SOON_LOST).start();
     let mut cases = Vec::new();
     for first in [First::Beats, First::Reports, First::Registers] {
         cases.push(Case::start(&server, first).await);

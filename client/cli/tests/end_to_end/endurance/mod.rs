@@ -111,11 +111,9 @@ impl Run {
         let directory = tempfile::tempdir().unwrap();
         let drivers = if is_long { &DRIVERS[..] } else { &DRIVERS[..FEW_DRIVERS] };
         let things = Things::made(directory.path(), drivers);
-        // A heartbeat that comes late on a busy machine is not what is tested.
         let config = AgentConfig::server_and_client(directory.path(), "one")
             .with(&configured(&engine, podman.as_ref(), CGROUPS))
-            .with(&things.configuration())
-            .with("server {\n  heartbeat_grace = \"60s\"\n}\n");
+            .with(&things.configuration());
         let agent = Some(config.start());
         let (killed, ending, killed_of) = (BTreeMap::new(), Vec::new(), Killed::default());
         let run =

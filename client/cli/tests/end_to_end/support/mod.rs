@@ -304,8 +304,12 @@ impl AgentConfig {
 const ENCRYPT: &str = "  encrypt = \"AAECAwQFBgcICQoLDA0ODw==\"\n";
 
 /// Short times, to keep the tests fast.
+/// A node that is late is not lost here: it may only be that other tests have the processors or the disk.
 const SERVER: &str = "server {\n  enabled = true\n  bootstrap_expect = 1\n  num_schedulers = 1\n  \
-                      min_heartbeat_ttl = \"1s\"\n  heartbeat_grace = \"1s\"\n}\n";
+                      min_heartbeat_ttl = \"1s\"\n  heartbeat_grace = \"2m\"\n}\n";
+
+/// For tests of nodes that are lost.
+pub const SOON_LOST: &str = "server {\n  heartbeat_grace = \"1s\"\n}\n";
 
 fn data_dir(directory: &Path, name: &str) -> String {
     format!("data_dir = \"{}\"\n", directory.join(name).join("data").display())

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use metrics::{Figures, Gauge, Labels as AllLabels, Sampled};
+use metrics::{Figures, Gauge, Labels as AllLabels};
 use model::document::{Allocation, Node};
 
 use crate::LocalNode;
 use crate::alloc::handle::AllocHandle;
+use crate::alloc::hooks::{await_previous, migrate_disk};
 use crate::context::Context;
 use crate::stats;
 
@@ -34,14 +35,13 @@ pub async fn read(local: &LocalNode, published: PublishedFigures) -> Figures {
         let read = running.map(|(id, handle)| tasks(&labels, &local.context, id, handle));
         gauges.extend(futures_util::future::join_all(read).await.into_iter().flatten());
     }
-    let sampled = if published.allocations { counted(&labels, &local.context) } else { Vec::new() };
+    let mut sampled = local.context.counters.report(Instant::now());
+    // What has labels of its own is about an allocation.
+    sampled.retain(|one| published.allocations || one.labels.is_empty());
+    for one in &mut sampled {
+        one.labels.splice(..0, labels.0.clone());
+    }
     Figures { gauges, sampled, host: None }
-}
-
-/// What happened to tasks since the agent started.
-fn counted(labels: &Labels, context: &Context) -> Vec<Sampled> {
-    let counted = context.counters.report(Instant::now()).into_iter();
-    counted.map(|one| Sampled { labels: [labels.0.clone(), one.labels].concat(), ..one }).collect()
 }
 
 /// The labels of every figure of a node.
@@ -78,6 +78,14 @@ fn counts(labels: &Labels, allocs: &[(String, AllocHandle)]) -> Vec<Gauge> {
             _ => TERMINAL,
         };
         *by_status.entry(if status.done { TERMINAL } else { name }).or_default() += 1;
+        let waits = match handle.current_hook.name() {
+            await_previous::NAME => Some(BLOCKED),
+            migrate_disk::NAME => Some(MIGRATING),
+            _ => None,
+        };
+        if let Some(name) = waits.filter(|_| !status.done) {
+            *by_status.entry(name).or_default() += 1;
+        }
         for task in handle.tasks.states().values() {
             let name = match task.state.as_str() {
                 "running" => TASKS_RUNNING,
@@ -93,8 +101,10 @@ fn counts(labels: &Labels, allocs: &[(String, AllocHandle)]) -> Vec<Gauge> {
 const PENDING: &str = "nomad.client.allocations.pending";
 const RUNNING: &str = "nomad.client.allocations.running";
 const TERMINAL: &str = "nomad.client.allocations.terminal";
-/// An allocation waits for another one and takes its data over in its first hooks: both are part of `pending` here.
-const ALLOCATIONS: [&str; 3] = [PENDING, RUNNING, TERMINAL];
+/// These are part of `pending` too.
+const BLOCKED: &str = "nomad.client.allocations.blocked";
+const MIGRATING: &str = "nomad.client.allocations.migrating";
+const ALLOCATIONS: [&str; 5] = [PENDING, RUNNING, TERMINAL, BLOCKED, MIGRATING];
 const TASKS_PENDING: &str = "nomad.client.tasks.pending";
 const TASKS_RUNNING: &str = "nomad.client.tasks.running";
 const TASKS_DEAD: &str = "nomad.client.tasks.dead";

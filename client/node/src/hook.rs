@@ -1,8 +1,10 @@
 //! What hooks of allocations and of tasks have in common: their state on disk, and how they fail.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use futures_util::future::BoxFuture;
+use metrics::Samples;
 use serde::{Deserialize, Serialize};
 
 /// What a hook remembers across restarts of the agent. Stored as JSON after the hook has run, so that older and newer
@@ -16,6 +18,23 @@ pub struct HookState {
     pub env: BTreeMap<String, String>,
     /// Whatever else the hook needs.
     pub values: BTreeMap<String, String>,
+}
+
+/// The names of the metrics of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct StepMetrics {
+    pub success: &'static str,
+    pub failed: &'static str,
+    pub elapsed: &'static str,
+}
+
+impl StepMetrics {
+    /// Counts a step, all its hooks together.
+    pub fn count(&self, counters: &Samples, began: Instant, succeeded: bool) {
+        let now = Instant::now();
+        counters.happened(if succeeded { self.success } else { self.failed }, now);
+        counters.took(self.elapsed, now, now.duration_since(began));
+    }
 }
 
 /// A step that failed. Displayed as `<hook>: <message>`.

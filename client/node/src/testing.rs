@@ -150,6 +150,7 @@ pub fn alloc_context(context: &Arc<Context>) -> AllocContext {
         stopping: watch::channel(None).1,
         commands: mpsc::channel(1).0.downgrade(),
         predecessors: Default::default(),
+        current_hook: Arc::default(),
         deployment_status: Mutex::default(),
     }
 }

@@ -106,6 +106,8 @@ table! {
         "nomad.client.unallocated.memory" "MiB of memory that are left for allocations."
         "nomad.client.unallocated.disk" "MiB of disk that are left for allocations."
         "nomad.client.allocations.pending" "Allocations on the node that start."
+        "nomad.client.allocations.blocked" "Allocations on the node that start and wait for another one to end."
+        "nomad.client.allocations.migrating" "Allocations on the node that start and take over the data of another one."
         "nomad.client.allocations.running" "Allocations on the node that run."
         "nomad.client.allocations.terminal" "Allocations on the node that have ended."
         "nomad.client.tasks.pending" "Tasks on the node that start."
@@ -135,6 +137,10 @@ table! {
         "nomad.nomad.rpc.query" "Reads over the node RPC that may wait for news."
         "nomad.nomad.plan.node_rejected" "Plans of which a node rejected its part, by node."
         "nomad.client.allocs.running" "Starts of a task."
+        "nomad.client.alloc_hook.prerun.success" "Allocations that were set up."
+        "nomad.client.alloc_hook.prerun.failed" "Allocations that could not be set up."
+        "nomad.client.task_hook.prestart.success" "Starts of tasks that were prepared."
+        "nomad.client.task_hook.prestart.failed" "Starts of tasks that could not be prepared."
         "nomad.client.allocs.restart" "Ends of a task after which it starts again."
         "nomad.client.allocs.complete" "Tasks that have ended for good and have not failed."
         "nomad.client.allocs.failed" "Tasks that have failed for good."
@@ -143,6 +149,8 @@ table! {
         "sojourn.http.requests_total" "Requests that were answered."
     }
     Sample {
+        "nomad.client.alloc_hook.prerun.elapsed" "Milliseconds that an allocation took to be set up, with what it waited for."
+        "nomad.client.task_hook.prestart.elapsed" "Milliseconds that the start of a task took to be prepared."
         "nomad.raft.commitTime" "Milliseconds from a batch to its commit."
         "nomad.raft.leader.lastContact" "Milliseconds since the newest message that a follower answered was sent; the leader measures it for each, twice a second."
         "nomad.nomad.heartbeat.invalidate" "Milliseconds until the new status of a node that missed its heartbeats was committed."

@@ -1,6 +1,6 @@
 //! An allocation as the rest of the agent sees it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use model::document::Allocation;
 use nix::sys::signal::Signal;
@@ -52,6 +52,20 @@ pub struct AllocStatus {
     pub done_at: i64,
 }
 
+/// The hook that sets an allocation up now; empty if none does.
+#[derive(Debug, Default)]
+pub struct CurrentHook(Mutex<&'static str>);
+
+impl CurrentHook {
+    pub fn name(&self) -> &'static str {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set(&self, name: &'static str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct AllocHandle {
     pub commands: mpsc::Sender<AllocCommand>,
@@ -59,6 +73,7 @@ pub struct AllocHandle {
     pub alloc: watch::Receiver<Arc<Allocation>>,
     pub tasks: Arc<TaskStates>,
     pub dir: AllocDir,
+    pub current_hook: Arc<CurrentHook>,
 }
 
 impl AllocHandle {

@@ -112,6 +112,7 @@ impl AllocRunner {
             alloc: newest.clone(),
             tasks: Arc::clone(&tasks),
             dir: dir.clone(),
+            current_hook: Arc::default(),
         };
         let alloc = AllocContext {
             id: handle.alloc.borrow().id.clone(),
@@ -123,6 +124,7 @@ impl AllocRunner {
             stopping,
             commands: handle.commands.downgrade(),
             predecessors,
+            current_hook: Arc::clone(&handle.current_hook),
             deployment_status: Mutex::new(deployment_status),
         };
         let runner = AllocRunner {

@@ -1,6 +1,7 @@
 //! A whole agent against servers in memory, with the mock driver.
 
 use crate::support::*;
+use metrics::Sampled;
 use node::figures::PublishedFigures;
 use node::settings::HostVolume;
 use node::task::events::DEAD;
@@ -88,15 +89,19 @@ async fn a_failing_task_is_restarted_by_its_policy_and_then_given_up() {
     let read = async |allocations| {
         node::figures::read(&agent.local(), PublishedFigures { node: false, allocations }).await.sampled
     };
-    assert!(read(false).await.is_empty(), "what has the labels of allocations is published with them");
+    let about_it = |one: &Sampled| one.labels.iter().any(|(name, _)| *name == "alloc_id");
+    assert!(!read(false).await.iter().any(about_it), "it is published with allocations");
     let counted = read(true).await;
     let total = |name: &str| {
-        let found = counted.iter().find(|one| one.name.strip_prefix("nomad.client.allocs.") == Some(name));
+        let found = counted.iter().find(|one| one.name.strip_prefix("nomad.client.") == Some(name));
         found.map_or(0, |one| one.total_count)
     };
-    let totals = ["running", "restart", "failed", "complete", "oom_killed"].map(total);
-    assert_eq!(totals, [3, 2, 1, 0, 0], "{counted:?}");
-    let labels = &counted[0].labels;
+    let totals = ["running", "restart", "failed", "complete", "oom_killed"];
+    assert_eq!(totals.map(|name| total(&format!("allocs.{name}"))), [3, 2, 1, 0, 0], "{counted:?}");
+    let hooks = ["alloc_hook.prerun.success", "alloc_hook.prerun.elapsed", "task_hook.prestart.success"];
+    assert_eq!(hooks.map(total), [1, 1, 3], "{counted:?}");
+    assert_eq!(["alloc_hook.prerun.failed", "task_hook.prestart.failed"].map(total), [0, 0]);
+    let labels = &counted.iter().find(|one| about_it(one)).unwrap().labels;
     let of = |label: &str| labels.iter().find(|(name, _)| *name == label).map(|(_, value)| value.as_str());
     assert_eq!((of("task"), of("alloc_id")), (Some("t"), Some(alloc_id(1).as_str())));
     assert!(of("node_id").is_some_and(|node| !node.is_empty()));
@@ -487,13 +492,24 @@ async fn a_replacement_waits_for_what_it_replaces_on_another_node() {
     eventually("one more", || (asked() >= 4).then_some(()));
     let waiting = running.agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.state("t").unwrap();
     assert_eq!(kinds(&waiting), ["Received"]);
+    assert_eq!(allocations(&running.agent).await, [("blocked", 1.0), ("migrating", 0.0), ("pending", 1.0)]);
     set("complete");
     let task = servers.await_task(&alloc_id(1), "t", |task| task.state == "running");
     let message = task.events.iter().find(|event| event.kind == "Task hook message").unwrap();
     let why =
         format!("ephemeral_disk: the data of allocation {} was not fetched from its node: ", alloc_id(7));
     assert!(message.display_message.starts_with(&why), "{message:?}");
+    assert_eq!(allocations(&running.agent).await, [("blocked", 0.0), ("migrating", 0.0), ("pending", 0.0)]);
     running.agent.shutdown().await;
+}
+
+/// How many of them wait, as the metrics of the node say.
+async fn allocations(agent: &node::Agent) -> [(&'static str, f64); 3] {
+    let figures = node::figures::read(&agent.local(), PublishedFigures::default()).await;
+    ["blocked", "migrating", "pending"].map(|what| {
+        let name = format!("nomad.client.allocations.{what}");
+        (what, figures.gauges.iter().find(|gauge| gauge.name == name).unwrap().value)
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,12 +4,15 @@ use super::{AllocContext, AllocHook, Previous};
 use crate::alloc::status;
 use crate::hook::{HookFuture, HookState};
 
+/// Its name.
+pub const NAME: &str = "await_previous_allocations";
+
 #[derive(Debug)]
 pub struct AwaitPrevious;
 
 impl AllocHook for AwaitPrevious {
     fn name(&self) -> &'static str {
-        "await_previous_allocations"
+        NAME
     }
 
     /// Done once: tasks of a restored allocation may run already.

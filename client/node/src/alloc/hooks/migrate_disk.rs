@@ -11,12 +11,15 @@ use crate::hook::{HookFuture, HookState};
 use crate::layout::AllocDir;
 use crate::task::events;
 
+/// Its name.
+pub const NAME: &str = "migrate_disk";
+
 #[derive(Debug)]
 pub struct MigrateDisk;
 
 impl AllocHook for MigrateDisk {
     fn name(&self) -> &'static str {
-        "migrate_disk"
+        NAME
     }
 
     /// Done once: after that the tasks write there.

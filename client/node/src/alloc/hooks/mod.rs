@@ -4,32 +4,39 @@
 //! one after the other, in the order of the list at every step.
 
 mod alloc_dir;
-mod await_previous;
+pub mod await_previous;
 mod csi;
 mod fetch;
 mod group_services;
 mod health;
 mod max_run_duration;
-mod migrate_disk;
+pub mod migrate_disk;
 mod network;
 mod shutdown_delay;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use base::Time;
 use model::document::{AllocDeploymentStatus, Allocation, TaskGroup, Timestamp};
 use tokio::sync::{mpsc, watch};
 
-use super::handle::{AllocCommand, AllocStatus};
+use super::handle::{AllocCommand, AllocStatus, CurrentHook};
 use super::status;
 use crate::context::Context;
-use crate::hook::{HookError, HookFuture, HookState, log_failure, ready};
+use crate::hook::{HookError, HookFuture, HookState, StepMetrics, log_failure, ready};
 use crate::layout::AllocDir;
 use crate::task::events::KillReason;
 use crate::task::lifecycle::Roles;
 use crate::task::requests::Kill;
 use crate::task::states::TaskStates;
+
+const PRERUN: StepMetrics = StepMetrics {
+    success: "nomad.client.alloc_hook.prerun.success",
+    failed: "nomad.client.alloc_hook.prerun.failed",
+    elapsed: "nomad.client.alloc_hook.prerun.elapsed",
+};
 
 /// The hooks of every allocation, in their order.
 fn all() -> Vec<Box<dyn AllocHook>> {
@@ -151,6 +158,7 @@ pub struct AllocContext {
     /// To ask the allocation's own loop for a restart.
     pub commands: mpsc::WeakSender<AllocCommand>,
     pub predecessors: Predecessors,
+    pub current_hook: Arc<CurrentHook>,
     /// What is known of its health; changed with [`AllocContext::set_health`].
     pub deployment_status: Mutex<Option<AllocDeploymentStatus>>,
 }
@@ -218,6 +226,14 @@ impl AllocHooks {
     /// # Errors
     /// Those of the first hook that fails; the ones after it are not run.
     pub async fn prerun(&self, alloc: &AllocContext) -> Result<(), HookError> {
+        let began = Instant::now();
+        let result = self.set_up(alloc).await;
+        alloc.current_hook.set("");
+        PRERUN.count(&alloc.context.counters, began, result.is_ok());
+        result
+    }
+
+    async fn set_up(&self, alloc: &AllocContext) -> Result<(), HookError> {
         let store = &alloc.context.store;
         for hook in &self.list {
             if status::is_stopped(&alloc.alloc().desired_status) {
@@ -228,6 +244,7 @@ impl AllocHooks {
                 continue;
             }
             let before = state.clone();
+            alloc.current_hook.set(hook.name());
             let result = hook.prerun(alloc, &mut state).await;
             if state != before {
                 store.put_hook(&alloc.id, None, hook.name(), &state);

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use executor::Exit;
 use model::document::Allocation;
@@ -42,7 +43,7 @@ use super::requests::{Kill, TaskRequest};
 use super::states::TaskStates;
 use crate::context::Context;
 use crate::driver::{Logs, TaskDevice, TaskMount};
-use crate::hook::{HookError, HookFuture, HookState, log_failure, ready};
+use crate::hook::{HookError, HookFuture, HookState, StepMetrics, log_failure, ready};
 use crate::layout::{AllocDir, TaskDir};
 
 /// The hooks of every task, in their order.
@@ -156,6 +157,12 @@ impl TaskContext {
     }
 }
 
+const PRESTART: StepMetrics = StepMetrics {
+    success: "nomad.client.task_hook.prestart.success",
+    failed: "nomad.client.task_hook.prestart.failed",
+    elapsed: "nomad.client.task_hook.prestart.elapsed",
+};
+
 /// One start of a task, as far as the hooks have prepared it.
 #[derive(Clone, Debug)]
 pub struct StartRequest {
@@ -228,6 +235,13 @@ impl TaskHooks {
     /// # Errors
     /// Those of the first hook that fails; the ones after it are not run.
     pub async fn prestart(&mut self, task: &TaskContext) -> Result<StartRequest, HookError> {
+        let began = Instant::now();
+        let result = self.prepare(task).await;
+        PRESTART.count(&task.context.counters, began, result.is_ok());
+        result
+    }
+
+    async fn prepare(&mut self, task: &TaskContext) -> Result<StartRequest, HookError> {
         let mut start = StartRequest::new(task);
         for (hook, state) in &mut self.0 {
             if !state.done {

@@ -61,8 +61,20 @@ impl Monitor {
 /// What is worth a line at a level: the libraries log their own affairs below warnings; ours is the
 /// cluster. Consensus warns of what is normal when a server starts: its vote changes.
 pub fn worthwhile(level: LevelFilter) -> Targets {
-    let quiet =
-        ["hyper", "hyper_util", "h2", "reqwest", "fjall", "lsm_tree", "tungstenite", "tokio_tungstenite"];
+    let quiet = [
+        "hyper",
+        "hyper_util",
+        "h2",
+        "reqwest",
+        "tonic",
+        "tower",
+        "fjall",
+        "lsm_tree",
+        "tungstenite",
+        "tokio_tungstenite",
+        "bollard",
+        "rustls",
+    ];
     Targets::new()
         .with_default(level)
         .with_targets(quiet.map(|target| (target, level.min(LevelFilter::WARN))))

@@ -36,6 +36,8 @@ pub struct NodeAgent {
     pub figures: NodeFigures,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
+    /// The web page of the servers is shown here too.
+    pub ui: bool,
     /// Who asks about this agent needs a right to it, which the servers know of.
     pub access_control: bool,
     /// What the label `host` of metrics says; none without one.

@@ -28,6 +28,11 @@ const OWN_NODE: [&str; 8] = [
 ];
 
 pub(crate) async fn pass_on(State(agent): State<Arc<NodeAgent>>, mut request: Request) -> Response {
+    let path = request.uri().path();
+    if !agent.ui && (path == "/" || path == "/ui" || path.starts_with("/ui/")) {
+        let why = "the web page is switched off here: ui { enabled = true } switches it on";
+        return (StatusCode::NOT_FOUND, why).into_response();
+    }
     *request.uri_mut() = destination(request.uri(), &agent.node.context.node().id);
     match exchange(&agent, request).await {
         Ok(response) => response,

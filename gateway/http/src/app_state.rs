@@ -86,6 +86,8 @@ pub struct AgentInfo {
     pub prometheus: bool,
     /// Metrics say which agent they come from.
     pub metrics_host: bool,
+    /// The web page is served.
+    pub ui: bool,
     /// Headers that the operator wants on every answer.
     pub response_headers: BTreeMap<String, String>,
 }

@@ -74,6 +74,8 @@ pub struct Settings {
     pub prometheus: bool,
     /// Metrics say which agent they come from.
     pub metrics_host: bool,
+    /// The web page is served.
+    pub ui: bool,
     /// The metrics of the node in the same process, once there is one.
     pub node_figures: NodeFigures,
     /// What that node answers itself over HTTP.

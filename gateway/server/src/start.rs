@@ -308,6 +308,7 @@ fn agent_info(
         debug: settings.debug,
         prometheus: settings.prometheus,
         metrics_host: settings.metrics_host,
+        ui: settings.ui,
         response_headers: settings.response_headers.clone(),
     }
 }

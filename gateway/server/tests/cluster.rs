@@ -337,6 +337,7 @@ impl Cluster {
             debug: false,
             prometheus: true,
             metrics_host: false,
+            ui: true,
             node_figures: Default::default(),
             node_routes: Default::default(),
             response_headers: Default::default(),

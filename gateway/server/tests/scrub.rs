@@ -266,6 +266,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         debug: false,
         prometheus: true,
         metrics_host: false,
+        ui: true,
         node_figures: Default::default(),
         node_routes: Default::default(),
         response_headers: Default::default(),

@@ -144,6 +144,7 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "acl": acl;
         "enable_debug": enable_debug;
         "telemetry": telemetry;
+        "ui": ui;
         "telemetry.prometheus_metrics": prometheus_metrics;
         "http_api_response_headers": response_headers;
         "autopilot": autopilot;
@@ -208,6 +209,7 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
         "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
             "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
         "HTTPAPIResponseHeaders": settings.response_headers,
+        "UI": {"Enabled": settings.ui.enabled, "ShowCLIHints": settings.ui.show_cli_hints},
         "TLSConfig": tls_json(&settings.tls),
         "Exposures": settings.exposures(),
         "ACL": {"Enabled": settings.acl.enabled,

@@ -226,6 +226,7 @@ impl NodePart {
                 config: process.config.clone(),
                 figures: figures.clone(),
                 prometheus: settings.prometheus_metrics,
+                ui: settings.ui.enabled,
                 access_control: settings.acl.enabled,
                 metrics_host: (!settings.telemetry.disable_hostname).then(|| settings.name.clone()),
                 response_headers: settings.response_headers.clone(),

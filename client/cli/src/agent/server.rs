@@ -75,6 +75,7 @@ pub(super) fn server_settings(
         debug: settings.enable_debug,
         prometheus: settings.prometheus_metrics,
         metrics_host: !settings.telemetry.disable_hostname,
+        ui: settings.ui.enabled,
         node_figures: node_figures.clone(),
         node_routes: node_routes.clone(),
         response_headers: settings.response_headers.clone(),

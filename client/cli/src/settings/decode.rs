@@ -86,8 +86,18 @@ pub(super) fn file(
     for section in refused.sections(&mut top, "telemetry") {
         telemetry(settings, section, refused);
     }
+    for section in refused.sections(&mut top, "ui") {
+        ui(settings, section, refused);
+    }
     unsupported::top(&mut top, &mut settings.notes, refused);
     refused.done(top);
+}
+
+fn ui(settings: &mut AgentSettings, mut section: Section, refused: &mut Refused) {
+    refused.set(&mut section, "enabled", &mut settings.ui.enabled);
+    refused.set(&mut section, "show_cli_hints", &mut settings.ui.show_cli_hints);
+    settings.notes.extend(unsupported::ui(&mut section));
+    refused.done(section);
 }
 
 fn addresses(settings: &mut AgentSettings, top: &mut Section, refused: &mut Refused) {

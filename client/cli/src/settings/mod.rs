@@ -66,6 +66,14 @@ pub(crate) struct TelemetrySettings {
     pub publish_allocation_metrics: bool,
 }
 
+/// The web page of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct UiSettings {
+    pub enabled: bool,
+    /// Commands name the page of what they show.
+    pub show_cli_hints: bool,
+}
+
 impl Default for TelemetrySettings {
     fn default() -> TelemetrySettings {
         TelemetrySettings {
@@ -105,6 +113,7 @@ pub(crate) struct AgentSettings {
     /// Servers also serve metrics in the Prometheus text format.
     pub prometheus_metrics: bool,
     pub telemetry: TelemetrySettings,
+    pub ui: UiSettings,
     /// Put on every answer of the HTTP API.
     pub response_headers: BTreeMap<String, String>,
     pub server: ServerSettings,
@@ -340,6 +349,7 @@ impl AgentSettings {
             enable_debug: false,
             prometheus_metrics: false,
             telemetry: TelemetrySettings::default(),
+            ui: UiSettings { enabled: true, show_cli_hints: true },
             response_headers: BTreeMap::new(),
             server: ServerSettings {
                 enabled: false,

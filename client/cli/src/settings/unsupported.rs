@@ -202,9 +202,6 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refu
             notes.push(format!("{key} belongs to enterprise releases and has no effect"));
         }
     }
-    for section in refused.sections(top, "ui") {
-        ui(section, notes, refused);
-    }
     for mut keyring in refused.sections(top, "keyring") {
         // This is what every cluster without the block has.
         if keyring.labels.iter().any(|label| label != "aead") {
@@ -215,16 +212,11 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refu
     refused.keys(top, &TOP);
 }
 
-fn ui(mut section: Section, notes: &mut Vec<String>, refused: &mut Refused) {
-    let mut enabled = false;
-    refused.set(&mut section, "enabled", &mut enabled);
-    for key in ["show_cli_hints", "content_security_policy", "consul", "vault", "label"] {
-        has(&mut section, key);
-    }
-    if enabled {
-        notes.push("the web interface is not part of this build yet: ui.enabled has no effect".to_string());
-    }
-    refused.done(section);
+/// What Nomad's page takes, and ours has no place for.
+pub(super) fn ui(section: &mut Section) -> Vec<String> {
+    let keys = ["content_security_policy", "consul", "vault", "label"];
+    let given = keys.into_iter().filter(|key| has(section, key));
+    given.map(|key| format!("ui.{key} has no effect: the web page has nothing like it")).collect()
 }
 
 /// Removes a key unread; true when it was present.

@@ -229,7 +229,7 @@ fn shown_config(agent: &AgentInfo) -> [(String, Value); 8] {
         ("ACL", json!({"Enabled": agent.access.enabled})),
         ("Server", json!({"Enabled": true})),
         ("Client", json!({"Enabled": agent.node.is_some()})),
-        ("UI", json!({"Enabled": false})),
+        ("UI", json!({"Enabled": agent.ui})),
         ("Version", version),
     ]
     .map(|(name, value)| (name.to_string(), value))

@@ -37,6 +37,7 @@ mod status;
 mod statuses;
 mod storage;
 mod system;
+mod ui;
 mod variables;
 mod volumes;
 
@@ -45,10 +46,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{MethodRouter, get, put};
+use axum::routing::{MethodRouter, put};
 use tower::Layer;
 use tower::util::MapRequestLayer;
 
@@ -68,10 +68,7 @@ pub fn router(api: Api) -> (Router, Gate) {
     let state = AppState::new(api);
     let gate = Gate(state.clone());
     let routes = Router::new()
-        .route("/", get(home))
-        .route("/ui", get(home))
-        .route("/ui/", get(no_interface))
-        .route("/ui/{*path}", get(no_interface))
+        .merge(ui::router())
         .merge(jobs::router())
         .merge(register::router())
         .merge(statuses::router())
@@ -122,20 +119,6 @@ pub fn router(api: Api) -> (Router, Gate) {
         .with_state(state);
     // Paths are put in shape before anything is routed, so the routes are behind a router without any.
     (Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes)), gate)
-}
-
-/// Where Nomad's web interface is, with the query as it came.
-async fn home(uri: Uri) -> Response {
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, format!("/ui/{query}"))]).into_response()
-}
-
-/// No web interface comes with this release. Every path below says where the API is.
-async fn no_interface() -> Html<&'static str> {
-    Html(
-        "<!doctype html><title>Sojourn</title><p>No web interface comes with this server. \
-         Its HTTP API is below <a href=\"/v1/status/leader\">/v1/</a>.</p>\n",
-    )
 }
 
 /// Writes take PUT and POST alike.

@@ -25,6 +25,7 @@ mod scheduler;
 mod services;
 mod stream;
 mod support;
+mod ui;
 mod variables;
 mod volumes;
 mod waiting;

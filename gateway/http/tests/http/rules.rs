@@ -243,19 +243,6 @@ async fn every_route_that_is_described_as_ours_is_there() {
 }
 
 #[tokio::test]
-async fn the_root_leads_to_where_the_web_interface_is() {
-    let cluster = Cluster::start().await;
-    for (path, to) in [("/", "/ui/"), ("/?x=1", "/ui/?x=1"), ("/ui", "/ui/")] {
-        let home = cluster.get(path).await;
-        assert_eq!((home.status.as_u16(), home.header("location")), (307, to));
-    }
-    for path in ["/ui/", "/ui/jobs/web"] {
-        let page = cluster.get(path).await;
-        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
-    }
-}
-
-#[tokio::test]
 async fn answers_that_are_open_to_other_origins_say_so_to_caches_too() {
     let cluster = Cluster::start().await;
     let open = cluster.get("/v1/client/stats").await;

@@ -464,6 +464,7 @@ fn agent() -> AgentInfo {
         debug: false,
         prometheus: true,
         metrics_host: true,
+        ui: true,
         response_headers: BTreeMap::new(),
     }
 }

@@ -295,6 +295,18 @@ fn limits_per_address_are_read() {
 }
 
 #[test]
+fn the_web_page_is_on_unless_it_is_switched_off() {
+    let settings = read_all(&[], &["-dev"]).unwrap();
+    assert!(settings.ui.enabled && settings.ui.show_cli_hints);
+    let text = "ui {\n  enabled = false\n  show_cli_hints = \"false\"\n  label { text = \"staging\" }\n}";
+    let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
+    assert!(!settings.ui.enabled && !settings.ui.show_cli_hints);
+    assert_eq!(settings.notes, ["ui.label has no effect: the web page has nothing like it"]);
+    let wrong = read_all(&[("a.hcl", "ui {\n  enabld = false\n}")], &["-dev"]).unwrap_err().to_string();
+    assert!(wrong.contains("enabld"), "{wrong}");
+}
+
+#[test]
 fn what_is_switched_off_or_left_at_its_default_is_accepted() {
     let hcl = r#"
 vault {
@@ -322,8 +334,6 @@ telemetry {
 }
 ui {
   enabled = false
-  consul { ui_url = "https://consul.lan" }
-  label { text = "staging" }
 }
 keyring "aead" {
   active = true

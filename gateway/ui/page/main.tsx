@@ -1,0 +1,281 @@
+// The frame: who is asked, which moment and which namespace are looked at, and which view.
+
+import "./app.css";
+import { signal } from "@preact/signals";
+import { type JSX, render } from "preact";
+import { useEffect } from "preact/hooks";
+import { call, denied, get, isStreaming, newest, put, reached, token, useGet, useToken } from "./api";
+import { Choice, Dialog, Link, Said } from "./parts";
+import { address, at, change, namespace, param, parts } from "./place";
+import { Palette, isFinding } from "./palette";
+import { Scrubber, words } from "./scrubber";
+import { follow } from "./stream";
+import { AllocView, Allocs } from "./views/alloc";
+import { EvalView, Evals } from "./views/evals";
+import { Events } from "./views/events";
+import { JobView } from "./views/job";
+import { Jobs } from "./views/jobs";
+import { Lanes } from "./views/lanes";
+import { NodeView, Nodes } from "./views/nodes";
+import { Namespaces, Services, Variables, Volumes } from "./views/rest";
+import { Run } from "./views/run";
+import { Servers } from "./views/servers";
+import { Topology } from "./views/topology";
+
+const PLACES: [string, string][] = [
+  ["jobs", "Jobs"],
+  ["allocations", "Allocations"],
+  ["evaluations", "Evaluations"],
+  ["clients", "Clients"],
+  ["servers", "Servers"],
+  ["", ""],
+  ["events", "Events"],
+  ["lanes", "Lanes"],
+  ["topology", "Topology"],
+  ["", ""],
+  ["services", "Services"],
+  ["variables", "Variables"],
+  ["volumes", "Volumes"],
+  ["namespaces", "Namespaces"],
+];
+
+function View(): JSX.Element {
+  const [place = "jobs", name, part] = parts.value;
+  switch (place) {
+    case "jobs":
+      if (name === "run") return <Run />;
+      return name === undefined ? <Jobs /> : <JobView key={name} name={name} part={part ?? "overview"} />;
+    case "allocations":
+      return name === undefined ? <Allocs /> : <AllocView key={name} id={name} part={part ?? "overview"} />;
+    case "evaluations": {
+      // As the command line names one.
+      const one = name ?? (param("currentEval") || undefined);
+      return one === undefined ? <Evals /> : <EvalView key={one} id={one} />;
+    }
+    case "clients":
+      return name === undefined ? <Nodes /> : <NodeView key={name} id={name} part={part ?? "overview"} />;
+    case "servers":
+      return <Servers />;
+    case "events":
+      return <Events />;
+    case "lanes":
+      return <Lanes />;
+    case "topology":
+      return <Topology />;
+    case "services":
+      return <Services name={name} />;
+    case "variables":
+      return <Variables name={name} />;
+    case "volumes":
+      return <Volumes />;
+    case "namespaces":
+      return <Namespaces />;
+    default:
+      return (
+        <p class="empty">
+          There is no view called “{place}”. <Link to={address("jobs")}>Jobs</Link> is where to begin.
+        </p>
+      );
+  }
+}
+
+const isSigningIn = signal(false);
+
+function SignIn(): JSX.Element {
+  const send = (event: SubmitEvent): void => {
+    event.preventDefault();
+    useToken(String(new FormData(event.target as HTMLFormElement).get("token") ?? ""));
+    isSigningIn.value = false;
+  };
+  return (
+    <Dialog title="Token" close={() => (isSigningIn.value = false)}>
+      <form onSubmit={send}>
+        <label class="field">
+          <span>Secret ID. It is kept for this tab until it is closed.</span>
+          <input type="password" name="token" autocomplete="off" value={token.value} />
+        </label>
+        <p class="actions">
+          {token.value && (
+            <button
+              type="button"
+              class="danger"
+              onClick={() => {
+                useToken("");
+                isSigningIn.value = false;
+              }}
+            >
+              Forget it
+            </button>
+          )}
+          <button type="button" onClick={() => (isSigningIn.value = false)}>
+            Leave it
+          </button>
+          <button type="submit" class="strong">
+            Use it
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  );
+}
+
+function Connection(): JSX.Element {
+  const [kind, text] =
+    reached.value === "no"
+      ? ["bad", "no answer"]
+      : reached.value === "waiting"
+        ? ["warn", "connecting"]
+        : isStreaming.value
+          ? ["good", "live"]
+          : ["warn", "every 5 s"];
+  return (
+    <span class={`status ${kind}`} title={`Index ${newest.value}`} role="status" aria-label={`Connection: ${text}`}>
+      {text}
+    </span>
+  );
+}
+
+type Theme = "auto" | "dark" | "light";
+const theme = signal<Theme>((localStorage.getItem("sojourn.theme") as Theme | null) ?? "auto");
+
+function applyTheme(): void {
+  const root = document.documentElement;
+  if (theme.value === "auto") delete root.dataset.theme;
+  else root.dataset.theme = theme.value;
+}
+
+function nextTheme(): void {
+  const isDark = theme.value === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme.value === "dark";
+  theme.value = isDark ? "light" : "dark";
+  localStorage.setItem("sojourn.theme", theme.value);
+  applyTheme();
+  // Pictures are drawn with colours that they have read.
+  dispatchEvent(new Event("resize"));
+}
+
+function NamespacePicker(): JSX.Element {
+  const { data } = useGet<{ Name: string }[]>("/v1/namespaces", ["Namespace"]);
+  const names = new Set([...(data ?? []).map((one) => one.Name), namespace.value]);
+  names.delete("*");
+  return (
+    <Choice
+      name="Namespace"
+      value={namespace.value}
+      set={(name) => change({ namespace: name === "*" ? "" : name })}
+      of={[["*", "all"], ...[...names].sort().map((name): [string, string] => [name, name])]}
+    />
+  );
+}
+
+function Frame(): JSX.Element {
+  const place = parts.value[0] ?? "jobs";
+  useEffect(() => {
+    const name = PLACES.find(([key]) => key === place)?.[1] ?? "";
+    document.title = [parts.value[1], name, "Sojourn"].filter(Boolean).join(" · ");
+  }, [parts.value]);
+  const moment = at.value;
+  return (
+    <div class="frame">
+      <header class="top">
+        <div class="row">
+          <a class="skip" href="#main">
+            To the content
+          </a>
+          <Link to={address("jobs")} class="brand">
+            <img src="/ui/assets/icon.svg" alt="" /> Sojourn
+          </Link>
+          <Scrubber />
+          <NamespacePicker />
+          <button type="button" onClick={() => (isFinding.value = true)} title="Ctrl-K">
+            Find
+          </button>
+          <button type="button" onClick={() => (isSigningIn.value = true)}>
+            {token.value ? "Token set" : "Token"}
+          </button>
+          <button type="button" onClick={nextTheme} aria-label="Switch between dark and light">
+            ◐
+          </button>
+          <Connection />
+        </div>
+        {moment && (
+          <div class="past" role="status">
+            <strong>The past: {words(moment)}.</strong>
+            <span>Everything is shown as it was then, and nothing can be changed.</span>
+            <button type="button" onClick={() => change({ at: "" })}>
+              Back to now
+            </button>
+          </div>
+        )}
+        {denied.value && (
+          <div class="denied" role="alert">
+            <strong>Not allowed.</strong>
+            <span>{denied.value}</span>
+            <button type="button" onClick={() => (isSigningIn.value = true)}>
+              Enter a token
+            </button>
+            <button type="button" onClick={() => (denied.value = null)}>
+              Close
+            </button>
+          </div>
+        )}
+      </header>
+      <div class="side">
+        <nav aria-label="Views">
+          {PLACES.map(([key, name]) =>
+            key ? (
+              <Link to={address(key)} aria-current={key === place ? "page" : undefined}>
+                {name}
+              </Link>
+            ) : (
+              <hr />
+            ),
+          )}
+        </nav>
+      </div>
+      <main id="main" tabIndex={-1}>
+        <View />
+      </main>
+      {isSigningIn.value && <SignIn />}
+      {isFinding.value && <Palette />}
+      <Said />
+    </div>
+  );
+}
+
+/** A token for one use, with which the command line opens a page. It leaves the address before anything else is read. */
+async function exchange(): Promise<void> {
+  const once = param("ott");
+  if (!once) return;
+  change({ ott: "" }, false);
+  try {
+    const answer = await put<{ Token: { SecretID: string } }>("/v1/acl/token/onetime/exchange", { OneTimeSecretID: once });
+    useToken(answer.Token.SecretID);
+  } catch {
+    // What was refused is said at the top; a token can still be entered.
+  }
+}
+
+/** A moment that is a span before now stays the same moment while it is looked at. */
+async function fixMoment(): Promise<void> {
+  if (!at.value?.startsWith("-")) return;
+  try {
+    const response = await call("/v1/namespaces");
+    change({ at: response.headers.get("X-Nomad-Index") ?? "" }, false);
+  } catch {
+    // The views say what is wrong with it.
+  }
+}
+
+addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    isFinding.value = true;
+  }
+});
+
+applyTheme();
+await exchange();
+await fixMoment();
+follow();
+void get("/v1/status/leader", { now: true }).catch(() => undefined);
+render(<Frame />, document.getElementById("page")!);

@@ -1,0 +1,40 @@
+// What happened to an object, from the log.
+
+import type { JSX } from "preact";
+import { path, useGet } from "../api";
+import { Ago, Missing, Section, Table } from "../parts";
+import type { Transition } from "../types";
+
+export function History({ kind, id, ns }: { kind: string; id: string; ns?: string }): JSX.Element {
+  const where = path([kind, id, "history"], { namespace: ns });
+  const { data, error } = useGet<{ Lines?: Transition[] | null; Transitions?: Transition[] | null; CutShort: boolean }>(where, [
+    "Job",
+    "Allocation",
+    "Evaluation",
+    "Deployment",
+    "Node",
+  ]);
+  if (!data) return <Missing error={error} what="history" />;
+  const lines = [...(data.Transitions ?? data.Lines ?? [])].reverse();
+  return (
+    <Section title="History" aside={data.CutShort ? <span class="quiet">older facts are left out</span> : undefined}>
+      <Table
+        name="History"
+        rows={lines}
+        of={(line) => `${line.Index}.${line.Ordinal}`}
+        columns={[
+          { name: "When", cell: (line) => <Ago time={line.Time} /> },
+          { name: "Index", isMinor: true, isNumber: true, cell: (line) => line.Index },
+          { name: "What", cell: (line) => line.Event ?? change(line) },
+          { name: "Details", cell: (line) => line.Description },
+          { name: "Decided by", isMinor: true, cell: (line) => line.Actor.replace(/([0-9a-f]{8})-[0-9a-f-]{27}/, "$1") },
+          { name: "Because of", isMinor: true, cell: (line) => (line.Cause ?? "").replace(/([0-9a-f]{8})-[0-9a-f-]{27}/g, "$1") },
+        ]}
+      />
+    </Section>
+  );
+}
+
+function change(line: Transition): string {
+  return line.OldClient && line.OldClient !== line.NewClient ? `${line.OldClient} → ${line.NewClient}` : (line.NewClient ?? "");
+}

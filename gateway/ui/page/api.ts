@@ -43,6 +43,8 @@ export interface Asking {
   headers?: Record<string, string>;
   /** Of the present alone: `as_of` is not sent. */
   now?: boolean;
+  /** What is refused is no news: the view is whole without it. */
+  quiet?: boolean;
 }
 
 /** A path with parameters. Those without a value are left out. */
@@ -57,7 +59,8 @@ export function path(parts: string[], query: Record<string, string | number | un
 
 export async function call(where: string, asking: Asking = {}): Promise<Response> {
   const headers: Record<string, string> = { ...asking.headers };
-  if (token.value) headers["X-Nomad-Token"] = token.value;
+  const secret = token.value;
+  if (secret) headers["X-Nomad-Token"] = secret;
   const method = asking.method ?? "GET";
   if (method === "GET" && !asking.now && at.value) headers["X-Sojourn-As-Of"] = at.value;
   let body: string | undefined;
@@ -75,7 +78,9 @@ export async function call(where: string, asking: Asking = {}): Promise<Response
   reached.value = "yes";
   if (!response.ok) {
     const text = (await response.text()).trim() || response.statusText;
-    if (response.status === 403 || response.status === 401) denied.value = text;
+    // What was refused to the token before says nothing about this one.
+    const isCurrent = secret === token.value && !asking.signal?.aborted;
+    if (isCurrent && !asking.quiet && (response.status === 403 || response.status === 401)) denied.value = text;
     throw new Refusal(response.status, text);
   }
   if (!at.value) newest.value = Math.max(newest.value, Number(response.headers.get("X-Nomad-Index") ?? 0));
@@ -86,9 +91,10 @@ export async function get<T>(where: string, asking: Asking = {}): Promise<T> {
   return (await (await call(where, asking)).json()) as T;
 }
 
-export async function put<T>(where: string, body?: unknown, method = "PUT"): Promise<T> {
-  const text = await (await call(where, { method, body })).text();
-  for (const again of readers) again();
+export async function put<T>(where: string, body?: unknown, method = "PUT", quiet = false): Promise<T> {
+  const text = await (await call(where, { method, body, quiet })).text();
+  // A search only reads.
+  if (!quiet) for (const again of readers) again();
   return (text ? JSON.parse(text) : {}) as T;
 }
 
@@ -118,8 +124,8 @@ export const isStreaming = signal(false);
  * What is at this path, read again when an event of one of the topics comes (or every five seconds where there is no stream),
  * while the tab is looked at. Of a moment in the past it is read once.
  */
-export function useGet<T>(where: string | null, topics: string[], now = false): Got<T> {
-  const [state, setState] = useState<{ where: string | null; data?: T; error?: Error; next: string | null }>({
+export function useGet<T>(where: string, topics: string[], { now = false, quiet = false } = {}): Got<T> {
+  const [state, setState] = useState<{ where: string; data?: T; error?: Error; next: string | null }>({
     where,
     next: null,
   });
@@ -128,7 +134,6 @@ export function useGet<T>(where: string | null, topics: string[], now = false): 
   const secret = token.value;
   const streams = isStreaming.value;
   useEffect(() => {
-    if (where === null) return;
     const stop = new AbortController();
     let last = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -140,12 +145,14 @@ export function useGet<T>(where: string | null, topics: string[], now = false): 
       isStale = false;
       last = performance.now();
       try {
-        const response = await call(where!, { signal: stop.signal, now });
+        const response = await call(where, { signal: stop.signal, now, quiet });
         const data = (await response.json()) as T;
         setState({ where, data, next: response.headers.get("X-Nomad-NextToken") });
       } catch (error) {
         if (stop.signal.aborted) return;
-        setState((old) => ({ ...(old.where === where ? old : { next: null }), where, error: error as Error }));
+        // What is gone is not shown any more; what only cannot be read at the moment is.
+        const isGone = error instanceof Refusal && error.status < 500;
+        setState((old) => ({ ...(old.where === where && !isGone ? old : { next: null }), where, error: error as Error }));
         if (!(error instanceof Refusal) && !moment) soon(POLL_MS);
       } finally {
         isReading = false;

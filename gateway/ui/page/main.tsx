@@ -92,7 +92,7 @@ function SignIn(): JSX.Element {
       <form onSubmit={send}>
         <label class="field">
           <span>Secret ID. It is kept for this tab until it is closed.</span>
-          <input type="password" name="token" autocomplete="off" value={token.value} />
+          <input type="password" name="token" autocomplete="off" defaultValue={token.value} />
         </label>
         <p class="actions">
           {token.value && (
@@ -154,7 +154,7 @@ function nextTheme(): void {
 }
 
 function NamespacePicker(): JSX.Element {
-  const { data } = useGet<{ Name: string }[]>("/v1/namespaces", ["Namespace"]);
+  const { data } = useGet<{ Name: string }[]>("/v1/namespaces", ["Namespace"], { quiet: true });
   const names = new Set([...(data ?? []).map((one) => one.Name), namespace.value]);
   names.delete("*");
   return (
@@ -277,5 +277,5 @@ applyTheme();
 await exchange();
 await fixMoment();
 follow();
-void get("/v1/status/leader", { now: true }).catch(() => undefined);
+void get("/v1/status/leader", { now: true, quiet: true }).catch(() => undefined);
 render(<Frame />, document.getElementById("page")!);

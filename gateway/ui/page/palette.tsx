@@ -68,7 +68,7 @@ export function Palette(): JSX.Element {
     const timer = setTimeout(async () => {
       try {
         const where = `/v1/search/fuzzy?namespace=${encodeURIComponent(namespace.value)}`;
-        const { Matches } = await put<{ Matches: Record<string, Match[] | null> | null }>(where, { Text: text, Context: "all" });
+        const { Matches } = await put<{ Matches: Record<string, Match[] | null> | null }>(where, { Text: text, Context: "all" }, "PUT", true);
         if (isOld) return;
         const all = Object.entries(Matches ?? {}).flatMap(([kind, list]) => (list ?? []).map((match) => placed(kind, match)));
         setFound([...all.filter((one) => one !== null), ...own].slice(0, MOST));

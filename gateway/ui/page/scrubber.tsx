@@ -52,7 +52,7 @@ async function readMarks(from: number, to: number, stop: AbortSignal): Promise<M
     const since = new Date(start).toISOString();
     try {
       const where = `/v1/history?since=${encodeURIComponent(since)}&per_page=${PART_FACTS}`;
-      const facts = (await (await call(where, { signal: stop, now: true })).json()) as Facts;
+      const facts = (await (await call(where, { signal: stop, now: true, quiet: true })).json()) as Facts;
       for (const line of facts.Lines ?? []) {
         const time = Date.parse(line.Time);
         if (time < end) marks.push({ time, kind: kindOf(line.Event ?? "", line.Description) });
@@ -187,14 +187,16 @@ function paint(canvas: HTMLCanvasElement | null, marks: Mark[], from: number, to
   // Few and many are told apart, and one can still be seen.
   const tall = (count: number): number => (count ? Math.min(height - 2, 3 + 4 * Math.log2(1 + count)) : 0);
   bins.forEach((bin, place) => {
-    let below = 0;
-    for (const kind of ["event", "deployment", "failure"] as const) {
-      const above = tall(bin.event + (kind === "event" ? 0 : bin.deployment) + (kind === "failure" ? bin.failure : 0));
-      if (above > below) {
-        pen.fillStyle = colors[kind];
-        pen.fillRect(place * BIN, height - above, BIN - 1, above - below);
-        below = above;
-      }
+    const whole = bin.event + bin.deployment + bin.failure;
+    let rest = tall(whole);
+    // What went wrong is seen, however little of the whole it is.
+    for (const kind of ["failure", "deployment"] as const) {
+      const part = bin[kind] && Math.min(rest, Math.max(4, (tall(whole) * bin[kind]) / whole));
+      pen.fillStyle = colors[kind];
+      pen.fillRect(place * BIN, height - rest, BIN - 1, part);
+      rest -= part;
     }
+    pen.fillStyle = colors.event;
+    pen.fillRect(place * BIN, height - rest, BIN - 1, rest);
   });
 }

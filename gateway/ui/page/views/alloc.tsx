@@ -138,7 +138,7 @@ function Actions({ of }: { of: Alloc }): JSX.Element | null {
         </label>
         <label class="field">
           <span>Signal</span>
-          <input name="signal" value="SIGHUP" required />
+          <input name="signal" defaultValue="SIGHUP" required />
         </label>
       </Form>
       <Action

@@ -12,14 +12,30 @@ import { call } from "../api";
 const KEPT = 1000;
 /** Most rows that are drawn. */
 const ROWS = 300;
-/** What is read when the view opens: the newest of the last hour. */
-const BEFORE = "-1h";
+/** What is read when the view opens: so many seconds before, and fewer where that is more than so many bytes. */
+const BEFORE = [3600, 600, 60, 5];
 const BEFORE_BYTES = 8 * 1024 * 1024;
+/** The same for a moment that is an index. */
+const BEFORE_INDEXES = 500;
 
-/** What happened before, so that the view does not open empty: the end of it. */
+/** What happened before, so that the view does not open empty. */
 async function readBefore(until: string | null, stop: AbortSignal): Promise<Seen[]> {
-  const from = until && !/^\d+$/.test(until) ? new Date(Date.parse(until) - 3600_000).toISOString() : until ? "start" : BEFORE;
-  const query = new URLSearchParams({ namespace: "*", from, to: until ?? "now", on_gap: "skip" });
+  if (until && /^\d+$/.test(until)) {
+    const { found } = await readSpan(String(Math.max(1, Number(until) - BEFORE_INDEXES)), until, stop);
+    return found;
+  }
+  let found: Seen[] = [];
+  for (const seconds of BEFORE) {
+    const end = until ? Date.parse(until) : Date.now();
+    const read = await readSpan(new Date(end - seconds * 1000).toISOString(), until ?? "now", stop);
+    ({ found } = read);
+    if (!read.isCut) break;
+  }
+  return found;
+}
+
+async function readSpan(from: string, to: string, stop: AbortSignal): Promise<{ found: Seen[]; isCut: boolean }> {
+  const query = new URLSearchParams({ namespace: "*", from, to, on_gap: "skip" });
   const response = await call(`/v1/event/stream?${query}`, { headers: { Accept: "text/event-stream" }, signal: stop, now: true });
   const found: Seen[] = [];
   const messages = new Messages(({ event, data }) => {
@@ -30,12 +46,12 @@ async function readBefore(until: string | null, stop: AbortSignal): Promise<Seen
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   for (let size = 0; size < BEFORE_BYTES; ) {
     const { done, value } = await reader.read();
-    if (done) return found.slice(-KEPT);
+    if (done) return { found: found.slice(-KEPT), isCut: false };
     size += value.length;
     messages.take(value);
   }
   await reader.cancel();
-  return found.slice(-KEPT);
+  return { found: found.slice(-KEPT), isCut: true };
 }
 
 export function Events(): JSX.Element {

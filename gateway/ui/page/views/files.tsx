@@ -21,7 +21,7 @@ const SHOWN = 64 * 1024;
 export function Files({ alloc }: { alloc: string }): JSX.Element {
   const folder = param("path") || "/";
   const file = param("file");
-  const { data, error } = useGet<File[]>(path(["client", "fs", "ls", alloc], { path: folder }), [], true);
+  const { data, error } = useGet<File[]>(path(["client", "fs", "ls", alloc], { path: folder }), [], { now: true });
   const steps = folder.split("/").filter(Boolean);
   const inside = (name: string): string => `${folder.replace(/\/$/, "")}/${name}`;
   const open = (one: File): void => change(one.IsDir ? { path: inside(one.Name), file: "" } : { file: inside(one.Name) });

@@ -26,15 +26,21 @@ export function History({ kind, id, ns }: { kind: string; id: string; ns?: strin
           { name: "When", cell: (line) => <Ago time={line.Time} /> },
           { name: "Index", isMinor: true, isNumber: true, cell: (line) => line.Index },
           { name: "What", cell: (line) => line.Event ?? change(line) },
-          { name: "Details", cell: (line) => line.Description },
-          { name: "Decided by", isMinor: true, cell: (line) => line.Actor.replace(/([0-9a-f]{8})-[0-9a-f-]{27}/, "$1") },
-          { name: "Because of", isMinor: true, cell: (line) => (line.Cause ?? "").replace(/([0-9a-f]{8})-[0-9a-f-]{27}/g, "$1") },
+          { name: "Details", cell: (line) => shortened(line.Description) },
+          { name: "Decided by", isMinor: true, cell: (line) => shortened(line.Actor) },
+          { name: "Because of", isMinor: true, cell: (line) => shortened(line.Cause ?? "") },
         ]}
       />
     </Section>
   );
 }
 
+/** Ids as commands show them. */
+function shortened(text: string): string {
+  return text.replace(/([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f-]{22}/g, "$1");
+}
+
 function change(line: Transition): string {
+  if (line.OldClient === line.NewClient && !line.Description) return line.Cause ?? "";
   return line.OldClient && line.OldClient !== line.NewClient ? `${line.OldClient} → ${line.NewClient}` : (line.NewClient ?? "");
 }

@@ -185,7 +185,7 @@ function Overview({ id, ns, job }: WithJob): JSX.Element {
                   >
                     <label class="field">
                       <span>Allocations of “{group.Name}”</span>
-                      <input type="number" name="count" min={0} value={group.Count} required />
+                      <input type="number" name="count" min={0} defaultValue={String(group.Count)} required />
                     </label>
                   </Form>
                 ) : null,

@@ -67,6 +67,13 @@ class Book {
     push(belt.changes, { time, status: alloc.ClientStatus });
   }
 
+  /** Where the picture begins: not long before anything is known. */
+  begin(from: number, to: number): number {
+    const known = [...this.lanes.values(), ...this.belts.values()].map(({ changes }) => changes[0]?.time ?? to);
+    const first = known.reduce((least, time) => Math.min(least, time), to);
+    return Math.max(from, first - 0.03 * (to - first) - 1000);
+  }
+
   event(event: Seen): void {
     const time = Date.parse(event.Time);
     const payload = event.Payload as { Allocation?: Alloc; Node?: NodeStub } | undefined;
@@ -177,7 +184,7 @@ export function Lanes(): JSX.Element {
         </span>
       </div>
       {found?.isCut && <p class="note warn">There is more than the newest {BELTS_MAX} allocations and {EVENTS_MAX} events of this time, which are shown.</p>}
-      {found ? <Drawn book={found.book} from={fixed ? found.from : now - Number(seconds) * 1000} to={now} /> : <Missing error={error} what="history" />}
+      {found ? <Drawn book={found.book} from={found.book.begin(fixed ? found.from : now - Number(seconds) * 1000, now)} to={now} /> : <Missing error={error} what="history" />}
     </>
   );
 }

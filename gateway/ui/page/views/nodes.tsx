@@ -141,7 +141,7 @@ function Actions({ of }: { of: Node }): JSX.Element {
           <p>All allocations are moved to other clients, and nothing new is placed here.</p>
           <label class="field">
             <span>Minutes until what is left is stopped; 0 for no limit</span>
-            <input type="number" name="minutes" min={0} value={60} required />
+            <input type="number" name="minutes" min={0} defaultValue="60" required />
           </label>
           <label class="check">
             <input type="checkbox" name="system" /> Leave system jobs running

@@ -183,7 +183,7 @@ function VariableView({ name }: { name: string }): JSX.Element {
             >
               <label class="field">
                 <span>Items, a line each: NAME=VALUE</span>
-                <textarea name="items" rows={10} required value={pairs.map(([key, value]) => `${key}=${value}`).join("\n")} />
+                <textarea name="items" rows={10} required defaultValue={pairs.map(([key, value]) => `${key}=${value}`).join("\n")} />
               </label>
             </Form>
             <Action

@@ -30,8 +30,8 @@ interface Health {
 }
 
 export function Servers(): JSX.Element {
-  const { data: members, error } = useGet<{ Members: Member[] | null }>("/v1/agent/members", ["Node", "Operator"], true);
-  const { data: health } = useGet<Health>("/v1/operator/autopilot/health", ["Node", "Job", "Allocation", "Evaluation"], true);
+  const { data: members, error } = useGet<{ Members: Member[] | null }>("/v1/agent/members", ["Node", "Operator"], { now: true });
+  const { data: health } = useGet<Health>("/v1/operator/autopilot/health", ["Node", "Job", "Allocation", "Evaluation"], { now: true, quiet: true });
   if (!members) return <Missing error={error} what="servers" />;
   const servers = health?.Servers ?? [];
   const last = Math.max(0, ...servers.map((server) => server.LastIndex));

@@ -30,6 +30,22 @@ export default async function ({ page, accessible }) {
     await other.getByRole("link", { name: "one", exact: true }).waitFor();
     assert.equal(new URL(other.url()).search, "");
 
+    // One that may read jobs, and nothing else: what it may not see is left out, and said where it was asked for.
+    const policy = { Name: "readers", Rules: 'namespace "default" { policy = "read" }' };
+    await agent.ask("/v1/acl/policy/readers", policy, { token: SecretID });
+    const reader = await agent.ask("/v1/acl/token", { Type: "client", Name: "r", Policies: ["readers"] }, { token: SecretID });
+    const third = await page.context().newPage();
+    await third.goto(`${agent.address}/ui/jobs`);
+    await third.getByRole("button", { name: "Token", exact: true }).click();
+    await third.getByLabel(/Secret ID/).fill(reader.SecretID);
+    await third.getByRole("button", { name: "Use it" }).click();
+    await third.getByText("No jobs yet.").waitFor();
+    await third.getByText("marks need a management token").waitFor();
+    assert.deepEqual(await third.locator(".denied").allInnerTexts(), []);
+    await third.getByRole("link", { name: "Clients" }).click();
+    await third.getByText("No clients to show.").or(third.getByText("No clients.")).first().waitFor();
+    await third.close();
+
     // One that is no longer good.
     await page.getByRole("button", { name: "Token set" }).click();
     await page.getByLabel(/Secret ID/).fill("00000000-0000-0000-0000-000000000000");

@@ -151,7 +151,7 @@ export function useGet<T>(where: string, topics: string[], { now = false, quiet 
       } catch (error) {
         if (stop.signal.aborted) return;
         // What is gone is not shown any more; what only cannot be read at the moment is.
-        const isGone = error instanceof Refusal && error.status < 500;
+        const isGone = error instanceof Refusal && [400, 403, 404, 410].includes(error.status);
         setState((old) => ({ ...(old.where === where && !isGone ? old : { next: null }), where, error: error as Error }));
         if (!(error instanceof Refusal) && !moment) soon(POLL_MS);
       } finally {

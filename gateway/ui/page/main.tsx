@@ -92,7 +92,7 @@ function SignIn(): JSX.Element {
       <form onSubmit={send}>
         <label class="field">
           <span>Secret ID. It is kept for this tab until it is closed.</span>
-          <input type="password" name="token" autocomplete="off" defaultValue={token.value} />
+          <input type="password" name="token" autocomplete="off" placeholder={token.value && "another one"} required />
         </label>
         <p class="actions">
           {token.value && (
@@ -171,6 +171,8 @@ function Frame(): JSX.Element {
   const place = parts.value[0] ?? "jobs";
   useEffect(() => {
     const name = PLACES.find(([key]) => key === place)?.[1] ?? "";
+    // On a narrow screen not all of them are seen at once.
+    document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     document.title = [parts.value[1], name, "Sojourn"].filter(Boolean).join(" · ");
   }, [parts.value]);
   const moment = at.value;

@@ -14,7 +14,11 @@ try {
   await populate(agent);
   await agent.run(WEB("other"));
   await until("a canary", async () => (await agent.allocs("web")).some((alloc) => alloc.DeploymentStatus?.Canary && alloc.ClientStatus === "running"));
-  const [alloc] = await agent.allocs("web");
+  // Somebody stops one, so that another takes its place.
+  const stopped = (await agent.allocs("web")).find((alloc) => !alloc.DeploymentStatus?.Canary);
+  await agent.ask(`/v1/allocation/${stopped.ID}/stop`, {});
+  await until("it is replaced", async () => (await agent.allocs("web")).some((alloc) => alloc.ID === stopped.ID && alloc.ClientStatus === "complete"));
+  const alloc = (await agent.allocs("web")).find((one) => one.ClientStatus === "running");
   const [node] = await agent.ask("/v1/nodes");
   const [evaluation] = await agent.ask("/v1/job/too-big/evaluations");
   const at = new Date(Date.now() - 2000).toISOString();

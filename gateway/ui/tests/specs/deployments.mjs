@@ -2,7 +2,12 @@ import { WEB, until } from "../agent.mjs";
 
 /** A canary is promoted, another one is failed. */
 export default async function ({ page, agent, open, accessible }) {
-  const canary = () => until("a healthy canary", async () => (await agent.allocs("web")).some((alloc) => alloc.DeploymentStatus?.Canary && alloc.DeploymentStatus.Healthy && alloc.DesiredStatus === "run"));
+  const canary = () =>
+    until("a healthy canary of the newest version", async () => {
+      const { Version } = await agent.ask("/v1/job/web");
+      const isOne = ({ JobVersion, DeploymentStatus }) => JobVersion === Version && DeploymentStatus?.Canary && DeploymentStatus.Healthy;
+      return (await agent.allocs("web")).some(isOne);
+    });
   await agent.run(WEB("second"));
   await canary();
   await open("jobs/web@default/deployments");
@@ -12,6 +17,7 @@ export default async function ({ page, agent, open, accessible }) {
   await page.getByRole("dialog").getByRole("button", { name: "Promote" }).click();
   await page.getByText("1 of 1, promoted").waitFor();
   await until("it has ended well", async () => (await agent.ask("/v1/job/web/deployments")).every((one) => one.Status === "successful"));
+  await page.getByRole("button", { name: "Fail" }).waitFor({ state: "hidden" });
   await agent.run(WEB("third"));
   await canary();
   await page.getByRole("button", { name: "Fail" }).click();

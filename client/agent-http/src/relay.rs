@@ -28,8 +28,7 @@ const OWN_NODE: [&str; 8] = [
 ];
 
 pub(crate) async fn pass_on(State(agent): State<Arc<NodeAgent>>, mut request: Request) -> Response {
-    let path = request.uri().path();
-    if !agent.ui && (path == "/" || path == "/ui" || path.starts_with("/ui/")) {
+    if !agent.ui && is_page(request.uri().path()) {
         let why = "the web page is switched off here: ui { enabled = true } switches it on";
         return (StatusCode::NOT_FOUND, why).into_response();
     }
@@ -40,6 +39,11 @@ pub(crate) async fn pass_on(State(agent): State<Arc<NodeAgent>>, mut request: Re
             (StatusCode::INTERNAL_SERVER_ERROR, format!("No path to a server: {why}")).into_response()
         }
     }
+}
+
+/// The web page of the server, and what leads there.
+fn is_page(path: &str) -> bool {
+    path == "/" || path == "/ui" || path.starts_with("/ui/")
 }
 
 /// The path and query alone, with the id of this node where the route is about one and names none.
@@ -112,6 +116,12 @@ enum RelayError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_is_told_from_the_api() {
+        assert!(["/", "/ui", "/ui/", "/ui/jobs/v1"].into_iter().all(is_page));
+        assert!(!["/v1/jobs", "/v1/ui/", "/uix", "/.well-known/jwks.json"].into_iter().any(is_page));
+    }
 
     #[test]
     fn a_route_about_a_node_means_this_one_unless_it_names_another() {

@@ -6,6 +6,7 @@ mod golden;
 mod images;
 mod recovery;
 mod samples;
+mod samples_cursors;
 mod samples_logins;
 mod samples_services;
 mod samples_variables;

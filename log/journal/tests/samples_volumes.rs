@@ -44,6 +44,6 @@ pub fn samples(name: &str) -> Vec<Event> {
             CsiClaimReleased { volume: smallest(), alloc: AllocId::default() }.into(),
             CsiClaimReleased { volume: volume(), alloc: alloc() }.into(),
         ],
-        other => panic!("{other} has no samples yet"),
+        other => crate::samples_cursors::samples(other),
     }
 }

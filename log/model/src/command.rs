@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::compiled_once;
 
+use crate::cursor::{EventPosition, SetEventCursor};
 use crate::document::{
     ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Allocation, AuthMethodRecord, CSIVolume, HostVolume, Job,
     JobSubmission, Map, Namespace, Node, NodePool,
@@ -250,6 +251,14 @@ commands! {
     146 DetachCsiClaim { volume: VolumeKey, alloc: AllocId, node: Option<NodeId> },
     /// Nothing is left to be detached.
     147 ReleaseCsiClaim { volume: VolumeKey, alloc: AllocId },
+    148 SetEventCursor(Box<SetEventCursor>),
+    /// Its reader has done with everything up to there. An older position changes nothing.
+    149 AckEventCursor { name: String, after: EventPosition },
+    /// `None`: to what comes next.
+    150 ResetEventCursor { name: String, to: Option<EventPosition> },
+    151 DeleteEventCursor { name: String },
+    /// Deletes those that nobody has used for too long.
+    152 ExpireEventCursors,
     /// How the leader looks after the servers; only if this was last set at that index, zero for never.
     50 SetAutopilot {
         rules: Autopilot,
@@ -270,15 +279,9 @@ commands! {
         deployment: DeploymentId,
         groups: Vec<String>,
     },
-    62 FailDeployment {
-        deployment: DeploymentId,
-    },
-    63 PauseDeployment {
-        deployment: DeploymentId,
-    },
-    64 ResumeDeployment {
-        deployment: DeploymentId,
-    },
+    62 FailDeployment { deployment: DeploymentId },
+    63 PauseDeployment { deployment: DeploymentId },
+    64 ResumeDeployment { deployment: DeploymentId },
     /// An operator sets the health of allocations of a deployment, instead of their nodes.
     65 SetAllocHealth {
         deployment: DeploymentId,

@@ -126,6 +126,13 @@ pub enum Rejection {
     VolumeClaimed { volume: VolumeKey, why: String },
     #[error("invalid volume: {field}: expected {expected}")]
     VolumeInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    #[error("event cursor {0:?} not found")]
+    EventCursorUnknown(String),
+    /// There are as many as there may be, or it began elsewhere.
+    #[error("{0}")]
+    EventCursorRefused(String),
+    #[error("invalid event cursor: {field}: expected {expected}")]
+    EventCursorInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     #[error("the snapshot is not restored: {0}")]
     RestoreInvalid(String),
     #[error("invalid autopilot configuration: {field}: expected {expected}")]
@@ -165,6 +172,7 @@ impl Rejection {
             | Rejection::ServiceUnknown(_)
             | Rejection::AuthMethodUnknown(_)
             | Rejection::BindingRuleUnknown(_)
+            | Rejection::EventCursorUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)
@@ -179,6 +187,7 @@ impl Rejection {
             | Rejection::VolumeClaimed { .. }
             | Rejection::VariableConflict { .. }
             | Rejection::RootKeyRefused(_)
+            | Rejection::EventCursorRefused(_)
             | Rejection::EvalRefused(_)
             | Rejection::RequestReused(_)
             | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
@@ -195,6 +204,7 @@ impl Rejection {
             | Rejection::AllocInvalid { .. }
             | Rejection::PlanInvalid(_)
             | Rejection::VolumeInvalid { .. }
+            | Rejection::EventCursorInvalid { .. }
             | Rejection::RootKeyInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AclInvalid(_)

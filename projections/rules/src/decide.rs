@@ -5,8 +5,8 @@ use state::State;
 
 use crate::decision::{Context, Decision};
 use crate::{
-    acl, alloc, claim, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool,
-    service, variable, volume,
+    acl, alloc, claim, cursor, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator,
+    plan, pool, service, variable, volume,
 };
 
 /// Judges a command on a state.
@@ -103,6 +103,11 @@ fn decide_alone(
         Command::ClaimCsiVolume { volume, alloc, node } => claim::claim(state, *node, volume, *alloc),
         Command::DetachCsiClaim { volume, alloc, node } => claim::detach(state, volume, *alloc, *node),
         Command::ReleaseCsiClaim { volume, alloc } => Ok(claim::release(state, volume, *alloc)),
+        Command::SetEventCursor(wanted) => cursor::set(state, ctx, wanted),
+        Command::AckEventCursor { name, after } => cursor::acknowledge(state, ctx, name, *after),
+        Command::ResetEventCursor { name, to } => cursor::reset(state, ctx, name, *to),
+        Command::DeleteEventCursor { name } => cursor::delete(state, name),
+        Command::ExpireEventCursors => Ok(cursor::expire(&state.cursors, ctx.time)),
         Command::CollectGarbage { jobs_after, nodes_after } => {
             gc::collect(state, ctx, *jobs_after, *nodes_after)
         }

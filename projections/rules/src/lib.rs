@@ -11,6 +11,7 @@
 pub mod acl;
 mod alloc;
 mod claim;
+pub mod cursor;
 mod decide;
 mod decision;
 pub mod deployment;

@@ -2,6 +2,7 @@
 
 mod acl;
 mod claims;
+mod cursors;
 mod deployments;
 mod families;
 mod forgetting;

@@ -26,6 +26,7 @@ pub(crate) enum Domain {
     BindingRules = 25,
     Services = 26,
     CsiClaims = 28,
+    EventCursors = 29,
 }
 
 impl Domain {

@@ -10,6 +10,7 @@
 pub mod acl;
 pub mod alloc;
 mod apply;
+pub mod cursor;
 mod delta;
 pub mod deployment;
 mod digest;

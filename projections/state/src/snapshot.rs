@@ -3,6 +3,7 @@ use model::{Autopilot, SchedulerRules};
 
 use crate::acl::Acl;
 use crate::alloc::Allocs;
+use crate::cursor::Cursors;
 use crate::deployment::Deployments;
 use crate::eval::Evals;
 use crate::forgotten::Forgotten;
@@ -36,6 +37,8 @@ pub struct State {
     pub volumes: Volumes,
     /// What allocations have of those that plugins manage.
     pub claims: Claims,
+    /// How far readers of the event stream have come.
+    pub cursors: Cursors,
     pub operator: Operator,
     pub keyring: Keyring,
     pub acl: Acl,

@@ -75,6 +75,11 @@ impl Lane {
             | Command::RegisterHostVolume { .. }
             | Command::CreateHostVolume { .. }
             | Command::DeregisterVolume { .. }
+            | Command::SetEventCursor(_)
+            | Command::AckEventCursor { .. }
+            | Command::ResetEventCursor { .. }
+            | Command::DeleteEventCursor { .. }
+            | Command::ExpireEventCursors
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }
             | Command::SetSampling { .. }

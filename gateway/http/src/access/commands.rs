@@ -17,6 +17,7 @@ use crate::error::Failure;
 pub(crate) fn names_unknown(state: &State, command: &Command) -> bool {
     match command {
         Command::StopAlloc { alloc, .. } => state.allocs.lookup(*alloc).is_none(),
+        Command::AckEventCursor { name, .. } => state.cursors.get(name).is_none(),
         Command::PromoteDeployment { deployment, .. }
         | Command::FailDeployment { deployment }
         | Command::PauseDeployment { deployment }
@@ -98,9 +99,14 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         Command::ReleaseVariableLock { key, .. } => may_change(acl, key, V::Write),
         Command::DeleteVariable { key, .. } => may_change(acl, key, V::Destroy),
 
-        Command::SetAutopilot { .. } | Command::SetScheduler { .. } | Command::SetSampling { .. } => {
-            acl.writes_operator()
-        }
+        Command::SetAutopilot { .. }
+        | Command::SetScheduler { .. }
+        | Command::SetSampling { .. }
+        | Command::SetEventCursor(_)
+        | Command::ResetEventCursor { .. }
+        | Command::DeleteEventCursor { .. } => acl.writes_operator(),
+        // That it may read what the cursor gives, its route has made sure of.
+        Command::AckEventCursor { name, .. } => acl.writes_operator() || is_reader(access, state, name),
         Command::ActivateRootKey(_) => acl.allows_operator(O::KeyringRotate),
         Command::RemoveRootKey { .. } => acl.allows_operator(O::KeyringDelete),
 
@@ -152,6 +158,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::DeregisterServicesOfNode { .. }
         | Command::ClaimCsiVolume { .. }
         | Command::ReleaseCsiClaim { .. }
+        | Command::ExpireEventCursors
         | Command::GiveStateChunk { .. }
         | Command::RestoreState { .. } => false,
     };
@@ -202,6 +209,13 @@ fn of_deployment(acl: &Acl, state: &State, id: DeploymentId, any: &[C]) -> bool 
         Some(row) => acl.allows_any(&state.jobs.get(state.deployments.get(row).job).key.namespace, any),
         None => acl.allows_any("*", any),
     }
+}
+
+/// Whose token the cursor names may say how far it has come.
+fn is_reader(access: &Access, state: &State, cursor: &str) -> bool {
+    let named = state.cursors.get(cursor).map(|cursor| cursor.settings.reader.as_str());
+    let own = access.accessor().map(|accessor| accessor.to_string());
+    own.is_some_and(|own| named == Some(&own))
 }
 
 /// Who makes a one-time token hands on what it may do itself, and nothing else.

@@ -7,6 +7,7 @@
 mod acl;
 mod alloc;
 mod cluster;
+mod cursor;
 mod deployment;
 mod doc;
 mod eval;
@@ -200,6 +201,10 @@ events! {
     (150, 1) volume::CsiVolumeClaimed: Alloc(alloc),
     (151, 1) volume::CsiClaimDetached: Alloc(alloc),
     (152, 1) volume::CsiClaimReleased: Alloc(alloc),
+    (153, 1) cursor::EventCursorSet: Cluster,
+    (154, 1) cursor::EventCursorAcked: Cluster,
+    (155, 1) cursor::EventCursorReset: Cluster,
+    (156, 1) cursor::EventCursorDeleted: Cluster,
     (120, 1) login::AclAuthMethodUpserted: Cluster,
     (121, 1) login::AclAuthMethodDeleted: Cluster,
     (122, 1) login::AclBindingRuleUpserted: Cluster,

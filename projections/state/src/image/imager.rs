@@ -156,6 +156,7 @@ impl<'a> Making<'a> {
                 && state.variables.changed() == before.variables.changed()
                 && state.services.changed() == before.services.changed()
                 && state.claims.is_same(&before.claims)
+                && state.cursors.is_same(&before.cursors)
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }

@@ -74,6 +74,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         operator: settings.operator.clone(),
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
         claims: settings.claims(),
+        cursors: settings.cursors(),
         variables: read_variables(&chunks, settings.variables_changed)?,
         services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::columns::Fault;
 use crate::State;
 use crate::acl::{self, Acl, AuthMethods, BindingRules, OneTimeToken, Policies, Roles, Token};
+use crate::cursor::{Cursor, Cursors};
 use crate::keyring::{self, Keyring};
 use crate::names::Named;
 use crate::namespace::Namespaces;
@@ -40,6 +41,10 @@ pub(super) struct Settings {
     claims: Vec<(VolumeKey, AllocId, Claimed)>,
     #[serde(default, skip_serializing_if = "never")]
     claims_changed: Index,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cursors: Vec<(String, Cursor)>,
+    #[serde(default, skip_serializing_if = "never")]
+    cursors_changed: Index,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -114,6 +119,10 @@ impl Settings {
         Claims::of(std::mem::take(&mut self.claims), self.claims_changed)
     }
 
+    pub fn cursors(&mut self) -> Cursors {
+        Cursors::of(std::mem::take(&mut self.cursors), self.cursors_changed)
+    }
+
     pub fn keyring(&mut self) -> Keyring {
         self.keyring.take().map(Keyring::from).unwrap_or_default()
     }
@@ -131,6 +140,8 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         services_changed: state.services.changed(),
         claims: state.claims.rows(),
         claims_changed: state.claims.changed(),
+        cursors: state.cursors.rows(),
+        cursors_changed: state.cursors.changed(),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

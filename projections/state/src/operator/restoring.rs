@@ -62,6 +62,7 @@ impl State {
         restored.variables.restored(at.index, &self.variables);
         restored.services.restored(at.index, &self.services);
         restored.claims.restored(at.index, &self.claims);
+        restored.cursors.restored(at.index, &self.cursors);
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }
@@ -153,6 +154,7 @@ impl State {
         self.variables.bring_back_to(limit);
         self.services.bring_back_to(limit);
         self.claims.bring_back_to(limit);
+        self.cursors.bring_back_to(limit);
     }
 }
 

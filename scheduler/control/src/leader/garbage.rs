@@ -196,6 +196,9 @@ impl Controller for Garbage {
             if rules::acl::has_expired(&state.acl, now) {
                 commands.push(Command::CollectExpiredTokens);
             }
+            if rules::cursor::has_expired(&state.cursors, now) {
+                commands.push(Command::ExpireEventCursors);
+            }
         }
         if self.next_jobs.is_some_and(|next| next <= now) {
             commands.extend(self.collect_dead(state, now));

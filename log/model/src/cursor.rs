@@ -1,0 +1,76 @@
+//! Cursors: how far readers of the event stream have come, kept for them by the cluster.
+
+use base::{Duration, Index};
+use rkyv::{Archive, Deserialize, Serialize};
+
+use crate::command::CommandKind;
+
+/// The last event that a reader has done with. The largest ordinal stands for the whole batch.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+pub struct EventPosition {
+    pub index: Index,
+    pub ordinal: u32,
+}
+
+impl EventPosition {
+    /// Everything before the batch is done with, and nothing of it.
+    pub fn before(index: Index) -> EventPosition {
+        EventPosition { index: Index(index.0.saturating_sub(1)), ordinal: u32::MAX }
+    }
+}
+
+/// What a cursor gives to its readers. The fields may grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct EventCursorSettings {
+    /// `Topic` or `Topic:key`; all, where there are none.
+    pub topics: Vec<String>,
+    /// `*` for all.
+    pub namespace: String,
+    /// An expression; may be empty.
+    pub filter: String,
+    /// Where it began, as it was asked for.
+    pub from: String,
+    /// The accessor of the token that may acknowledge besides operators; empty for none.
+    pub reader: String,
+    /// Above zero: it is deleted when it was not used for so long.
+    pub ttl: Duration,
+}
+
+/// Creates a cursor, or changes what it gives.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SetEventCursor {
+    pub name: String,
+    /// An empty `from` is `now` for a new cursor, and leaves another as it is.
+    pub settings: EventCursorSettings,
+    /// Where a new one begins. `None`: with what comes next.
+    pub start: Option<EventPosition>,
+}
+
+impl CommandKind {
+    /// It changes cursors and nothing else: readers of the stream are not shown it, or each would wake itself for ever.
+    pub const fn is_of_cursors(self) -> bool {
+        matches!(
+            self,
+            CommandKind::SetEventCursor
+                | CommandKind::AckEventCursor
+                | CommandKind::ResetEventCursor
+                | CommandKind::DeleteEventCursor
+                | CommandKind::ExpireEventCursors
+        )
+    }
+}

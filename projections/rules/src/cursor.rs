@@ -1,0 +1,168 @@
+//! Cursors of the event stream: which there may be, and where they may go.
+
+use base::{Duration, Time};
+use model::event::{EventCursorAcked, EventCursorDeleted, EventCursorReset, EventCursorSet};
+use model::{Doc, EventCursorSettings, EventPosition, Rejection, SetEventCursor};
+use state::State;
+use state::cursor::{Cursor, Cursors};
+
+use crate::decision::{Context, Decision};
+
+/// Most cursors of a cluster. All of them are in every image, and each acknowledgement is a fact.
+pub const CURSORS_MAX: usize = 256;
+/// Longest name of a cursor, in bytes.
+const NAME_MAX: usize = 128;
+/// Most topics that one gives, and the longest of them in bytes.
+const TOPICS_MAX: usize = 64;
+const TOPIC_MAX: usize = 512;
+/// Longest filter, and longest word of where to begin, in bytes.
+const FILTER_MAX: usize = 4096;
+const FROM_MAX: usize = 128;
+/// Shortest time after which an unused cursor may be deleted: garbage is collected every few minutes.
+const TTL_MIN: Duration = Duration::from_secs(60);
+
+/// Creates a cursor, or changes what it gives; its place stays then.
+///
+/// # Errors
+/// [`Rejection::EventCursorInvalid`] with the field; [`Rejection::EventCursorRefused`] when there are as many as there may be,
+/// or the cursor began elsewhere.
+pub(crate) fn set(state: &State, ctx: &Context, wanted: &SetEventCursor) -> Result<Decision, Rejection> {
+    check(state, wanted)?;
+    let SetEventCursor { name, settings, start } = wanted;
+    let Some(before) = state.cursors.get(name) else {
+        if state.cursors.len() >= CURSORS_MAX {
+            let why =
+                format!("there are {CURSORS_MAX} event cursors, and no more are kept: delete one first");
+            return Err(Rejection::EventCursorRefused(why));
+        }
+        let from = if settings.from.is_empty() { "now" } else { &settings.from };
+        let settings = EventCursorSettings { from: from.to_string(), ..settings.clone() };
+        let position = place(ctx, *start, "From")?;
+        return Ok(EventCursorSet { name: name.clone(), settings: Doc::of(&settings), position }.into());
+    };
+    let began = &before.settings.from;
+    if !settings.from.is_empty() && settings.from != *began {
+        let why = format!(
+            "event cursor {name:?} exists, and began at {began:?}, not at {:?}: leave From out, or reset the cursor",
+            settings.from
+        );
+        return Err(Rejection::EventCursorRefused(why));
+    }
+    let settings = EventCursorSettings { from: began.clone(), ..settings.clone() };
+    if settings == before.settings {
+        return Ok(Decision::nothing());
+    }
+    let position = before.position;
+    Ok(EventCursorSet { name: name.clone(), settings: Doc::of(&settings), position }.into())
+}
+
+/// A reader has done with everything up to there. What lies before the cursor was acknowledged already, so whoever says it
+/// again is right and changes nothing.
+///
+/// # Errors
+/// [`Rejection::EventCursorUnknown`], or [`Rejection::EventCursorInvalid`] for an event that is still to come.
+pub(crate) fn acknowledge(
+    state: &State,
+    ctx: &Context,
+    name: &str,
+    after: EventPosition,
+) -> Result<Decision, Rejection> {
+    let cursor = known(state, name)?;
+    let position = place(ctx, Some(after), "ID")?;
+    if position <= cursor.position {
+        return Ok(Decision::nothing());
+    }
+    Ok(EventCursorAcked { name: name.to_string(), position }.into())
+}
+
+/// # Errors
+/// As [`acknowledge`].
+pub(crate) fn reset(
+    state: &State,
+    ctx: &Context,
+    name: &str,
+    to: Option<EventPosition>,
+) -> Result<Decision, Rejection> {
+    let cursor = known(state, name)?;
+    let position = place(ctx, to, "To")?;
+    if position == cursor.position {
+        return Ok(Decision::nothing());
+    }
+    Ok(EventCursorReset { name: name.to_string(), position }.into())
+}
+
+/// # Errors
+/// [`Rejection::EventCursorUnknown`].
+pub(crate) fn delete(state: &State, name: &str) -> Result<Decision, Rejection> {
+    known(state, name)?;
+    Ok(EventCursorDeleted { name: name.to_string() }.into())
+}
+
+/// Deletes what nobody has used for as long as it says. There are so few that one command takes them all.
+pub(crate) fn expire(cursors: &Cursors, now: Time) -> Decision {
+    let expired = cursors.iter().filter(|(_, cursor)| is_expired(cursor, now));
+    Decision::of(expired.map(|(name, _)| EventCursorDeleted { name: name.to_string() }.into()).collect())
+}
+
+/// Whether there is something for [`model::Command::ExpireEventCursors`] to do.
+pub fn has_expired(cursors: &Cursors, now: Time) -> bool {
+    cursors.iter().any(|(_, cursor)| is_expired(cursor, now))
+}
+
+fn is_expired(cursor: &Cursor, now: Time) -> bool {
+    cursor.expires().is_some_and(|end| end <= now)
+}
+
+fn known<'a>(state: &'a State, name: &str) -> Result<&'a Cursor, Rejection> {
+    state.cursors.get(name).ok_or_else(|| Rejection::EventCursorUnknown(name.to_string()))
+}
+
+/// Without a wish: right before what this batch brings, so that the one who asked misses nothing of what comes next.
+fn place(
+    ctx: &Context,
+    wanted: Option<EventPosition>,
+    field: &'static str,
+) -> Result<EventPosition, Rejection> {
+    let last = EventPosition::before(ctx.index);
+    match wanted {
+        Some(wanted) if wanted > last => invalid(field, "an event that has happened"),
+        Some(wanted) => Ok(wanted),
+        None => Ok(last),
+    }
+}
+
+fn check(state: &State, wanted: &SetEventCursor) -> Result<(), Rejection> {
+    let SetEventCursor { name, settings, .. } = wanted;
+    let EventCursorSettings { topics, namespace, filter, from, reader, ttl } = settings;
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !(1..=NAME_MAX).contains(&name.len()) || !name.chars().all(is_fit) {
+        return invalid("Name", "1 to 128 letters, digits, dashes, underscores and dots");
+    }
+    if topics.len() > TOPICS_MAX {
+        return invalid("Topics", "at most 64 topics");
+    }
+    if topics.iter().any(|topic| topic.is_empty() || topic.len() > TOPIC_MAX) {
+        return invalid("Topics", "topics of 1 to 512 bytes");
+    }
+    if namespace != "*" && !state.namespaces.exists(namespace) {
+        return invalid("Namespace", "a namespace that exists, or * for all");
+    }
+    if filter.len() > FILTER_MAX {
+        return invalid("Filter", "at most 4096 bytes");
+    }
+    if from.len() > FROM_MAX {
+        return invalid("From", "at most 128 bytes");
+    }
+    let accessor = reader.parse().ok();
+    if !reader.is_empty() && accessor.and_then(|accessor| state::acl::token(&state.acl, accessor)).is_none() {
+        return invalid("Reader", "the accessor of a token that exists");
+    }
+    if ttl.0 != 0 && *ttl < TTL_MIN {
+        return invalid("TTL", "0 for no end, or a minute at least");
+    }
+    Ok(())
+}
+
+fn invalid<T>(field: &'static str, expected: &'static str) -> Result<T, Rejection> {
+    Err(Rejection::EventCursorInvalid { field: field.into(), expected: expected.into() })
+}

@@ -101,6 +101,14 @@ impl Params {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// The same with these values in place of what there was.
+    #[must_use]
+    pub fn with<'a>(mut self, name: &str, values: impl IntoIterator<Item = &'a str>) -> Params {
+        self.0.retain(|(key, _)| key != name);
+        self.0.extend(values.into_iter().map(|value| (name.to_string(), value.to_string())));
+        self
+    }
+
     /// Every value of a repeatable parameter.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())

@@ -257,7 +257,8 @@ held! {
     our_types our_zeros our_empties
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
-        DispatchNow EvalWhy GroupNow GroupOnNode HistoryLine HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
+        DispatchNow EvalWhy EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
+        EventCursorResetRequest GroupNow GroupOnNode HistoryLine HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
         RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion WhyNot
     }
     model::document {

@@ -127,6 +127,11 @@ impl Feed {
         batches.into_iter().next().filter(|batch| batch.index() == index).ok_or(FeedError::Gone)
     }
 
+    /// Some of the log, read on the caller's thread.
+    pub(crate) fn read_log(&self, from: Index, bytes: usize) -> Result<Vec<EncodedBatch>, FeedError> {
+        Ok(self.0.source.journal().read(from, bytes)?)
+    }
+
     /// The first batch that can be read and is of that time or later; the next one to come when there is none.
     ///
     /// # Errors

@@ -189,7 +189,8 @@ impl Page {
             self.next.ordinal += 1;
             self.seen = Some(id);
         }
-        if batch.entries.is_empty() {
+        // A checkpoint for an acknowledgement would be acknowledged in its turn, and so on.
+        if batch.entries.is_empty() && !batch.is_of_cursors() {
             self.seen = Some(EventId { index, ordinal: 0 });
         }
         self.next = Cursor::at(index.next());

@@ -12,6 +12,7 @@ use state::State;
 use super::body;
 use super::entries::{self, Entry};
 use super::feed::FeedError;
+use super::lag::is_of_cursors;
 use super::view::{self, Origin, View};
 
 /// What keeping one event costs besides its JSON: the entry, the row it holds on to and its part of a page.
@@ -57,6 +58,11 @@ impl RenderedBatch {
 
     pub fn index(&self) -> Index {
         self.state.index
+    }
+
+    /// It changes nothing but how far readers have come.
+    pub(crate) fn is_of_cursors(&self) -> bool {
+        is_of_cursors(self.commands.iter().map(|command| command.kind))
     }
 
     pub fn state(&self) -> &State {

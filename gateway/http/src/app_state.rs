@@ -20,6 +20,7 @@ use crate::access::{self, AccessSettings, Attempts, Resolver};
 use crate::blocking::{OPENINGS_MAX, RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
+use crate::events::Acks;
 use crate::node_rpc::{NodeRoutes, NodeRpc};
 use crate::rendering::LARGE_LISTS_MAX;
 use crate::request::Write;
@@ -108,6 +109,8 @@ pub(crate) struct Inner {
     pub(crate) attempts: Attempts,
     /// Where people prove who they are.
     pub(crate) providers: Providers,
+    /// How far readers of cursors say that they have come.
+    pub(crate) acks: Acks,
 }
 
 impl AppState {
@@ -127,6 +130,7 @@ impl AppState {
             resolver: Resolver::default(),
             attempts: Attempts::default(),
             providers: Providers::default(),
+            acks: Acks::default(),
         }))
     }
 

@@ -126,7 +126,7 @@ impl AppState {
 
     /// The first state that is newer than the caller's, or the last one before its wait ended; and whether
     /// there is a leader.
-    async fn newer(
+    pub(crate) async fn newer(
         &self,
         read: &Reading,
         index: impl Fn(&State) -> Index,

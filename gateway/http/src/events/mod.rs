@@ -1,6 +1,8 @@
 //! The event stream over HTTP, and the histories of objects. What is in the stream, and the position of a reader, is
 //! `gateway/feed`.
 
+mod acks;
+mod cursors;
 mod histories;
 mod query;
 mod reader;
@@ -9,6 +11,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use acks::Acks;
 pub(crate) use histories::{find_alloc, may_see, transition, unknown_alloc};
 pub(crate) use route::router;
 pub use source::{feed, states};

@@ -27,6 +27,8 @@ pub(super) struct StreamQuery {
     pub skips_gaps: bool,
     /// Server-sent events instead of lines of JSON.
     pub messages: bool,
+    /// The cursor that says where to begin, for what is answered when that is gone.
+    pub cursor: Option<String>,
 }
 
 /// Where a reader wants its stream to end.
@@ -82,16 +84,30 @@ impl StreamQuery {
         });
         let filter = EventFilter { view: view(params, messages)?, ..filter };
         let (to, skips_gaps) = (to(params)?, skips_gaps(params)?);
-        Ok(StreamQuery { filter, start, from, cluster, to, skips_gaps, messages })
+        Ok(StreamQuery { filter, start, from, cluster, to, skips_gaps, messages, cursor: None })
+    }
+
+    /// Begins where the cursor is, unless the reader says what it has read since.
+    pub(super) fn on(&mut self, cursor: Option<(String, Cursor)>) {
+        let Some((name, place)) = cursor else { return };
+        if self.start.is_none() {
+            self.from = Some(From::Place(place, None));
+            self.cursor = Some(name);
+        }
     }
 }
 
 fn condition(params: &Params) -> Result<Option<Condition>, Failure> {
-    let text = params.get("filter").unwrap_or_default();
+    conditioned(params.get("filter").unwrap_or_default(), "Unable to parse filter")
+}
+
+/// # Errors
+/// 400 for what is no condition of events, which begins with `context`.
+pub(super) fn conditioned(text: &str, context: &str) -> Result<Option<Condition>, Failure> {
     if text.is_empty() {
         return Ok(None);
     }
-    let invalid = |why: String| Failure::invalid(format!("Unable to parse filter: {why}"));
+    let invalid = |why: String| Failure::invalid(format!("{context}: {why}"));
     let filter = Filter::parse(text).map_err(|why| invalid(why.to_string()))?;
     Condition::new(filter).map(Some).map_err(|why| invalid(why.to_string()))
 }
@@ -179,7 +195,12 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<StreamPosition>, Failure>
 }
 
 fn from(params: &Params) -> Result<Option<From>, Failure> {
-    let text = params.get("from").unwrap_or_default();
+    place(params.get("from").unwrap_or_default(), "Unable to parse from")
+}
+
+/// # Errors
+/// 400 for what is no place in the stream, which begins with `context`.
+pub(super) fn place(text: &str, context: &str) -> Result<Option<From>, Failure> {
     // The event itself, or all of the index.
     let place = || {
         let at = |id: EventId| match id.ordinal {
@@ -189,10 +210,10 @@ fn from(params: &Params) -> Result<Option<From>, Failure> {
         text.parse::<StreamPosition>().ok().map(|position| From::Place(at(position.after), position.cluster))
     };
     let time = || text.parse::<Timestamp>().ok().map(|stamp| From::Time(stamp.time()));
-    let unknown = || Failure::invalid(format!("Unable to parse from: {text:?} is not start, now, {PLACES}"));
+    let unknown = || Failure::invalid(format!("{context}: {text:?} is not start, now, {PLACES}"));
     match text {
         "" => Ok(None),
-        "start" => Ok(Some(From::Start)),
+        "start" | "oldest" => Ok(Some(From::Start)),
         "now" => Ok(Some(From::Now)),
         _ => place().or_else(|| ago(text).map(From::Ago)).or_else(time).map(Some).ok_or_else(unknown),
     }

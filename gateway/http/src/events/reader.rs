@@ -79,7 +79,7 @@ impl Viewer for TokenReader {
     }
 }
 
-fn check(access: &Access, topics: &[TopicFilter], namespace: &str) -> Result<(), Failure> {
+pub(super) fn check(access: &Access, topics: &[TopicFilter], namespace: &str) -> Result<(), Failure> {
     // Everything, which is also what no topic means, is for who may see everything.
     let all = topics.is_empty() && !access.acl.is_management();
     let is_closed = |wanted: &TopicFilter| !opens(&access.acl, &wanted.topic, namespace);

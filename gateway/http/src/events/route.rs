@@ -13,9 +13,9 @@ use bytes::Bytes;
 use feed::{Cursor, Encoder, Feed, STREAMS_MAX, Subscription, View};
 use futures_util::stream;
 
-use super::histories;
 use super::query::{self, From, StreamQuery, To};
 use super::reader::TokenReader;
+use super::{cursors, histories};
 use crate::access::Each;
 use crate::answer::Answer;
 use crate::app_state::{AppState, now};
@@ -25,13 +25,16 @@ use crate::request::Call;
 const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
 pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/v1/event/stream", get(stream)).merge(histories::router())
+    Router::new().route("/v1/event/stream", get(stream)).merge(cursors::router()).merge(histories::router())
 }
 
 async fn stream(With(server): With<AppState>, call: Call<Each>, headers: HeaderMap) -> Answer {
-    let topics = query::topics(&call.params)?;
-    let reader = TokenReader::admitted(server.clone(), &call.access, topics, call.params.namespace())?;
-    let mut query = StreamQuery::read(&call.params, &headers, Arc::new(reader))?;
+    let Call { params, access, .. } = call;
+    let (params, cursor) = cursors::chosen(&server, &access, params).await?;
+    let topics = query::topics(&params)?;
+    let reader = TokenReader::admitted(server.clone(), &access, topics, params.namespace())?;
+    let mut query = StreamQuery::read(&params, &headers, Arc::new(reader))?;
+    query.on(cursor);
     check_cluster(query.cluster, server.events.cluster())?;
     if let Some(from) = query.from {
         query.start = first_after(&server, from).await?;
@@ -46,7 +49,7 @@ async fn stream(With(server): With<AppState>, call: Call<Each>, headers: HeaderM
 }
 
 /// `None`: the oldest event there is.
-async fn first_after(server: &AppState, from: From) -> Result<Option<Cursor>, Failure> {
+pub(super) async fn first_after(server: &AppState, from: From) -> Result<Option<Cursor>, Failure> {
     let time = match from {
         From::Start => return Ok(None),
         From::Now => return Ok(Some(Cursor::at(server.events.newest()))),
@@ -80,7 +83,7 @@ async fn end(server: &AppState, to: To) -> Result<Cursor, Failure> {
 }
 
 /// A position that names no cluster fits all, and a server that knows none yet takes every position.
-fn check_cluster(position: Option<ClusterTag>, own: Option<ClusterTag>) -> Result<(), Failure> {
+pub(super) fn check_cluster(position: Option<ClusterTag>, own: Option<ClusterTag>) -> Result<(), Failure> {
     match (position, own) {
         (Some(position), Some(own)) if position != own => {
             Err(Failure::invalid("the position is in the stream of another cluster: begin anew"))
@@ -90,7 +93,7 @@ fn check_cluster(position: Option<ClusterTag>, own: Option<ClusterTag>) -> Resul
 }
 
 /// This server may lag behind what the reader has seen; the cluster may not.
-async fn check_not_ahead(server: &AppState, start: Cursor) -> Result<(), Failure> {
+pub(super) async fn check_not_ahead(server: &AppState, start: Cursor) -> Result<(), Failure> {
     let is_ahead = || start.index > server.control.state().index.next();
     if is_ahead() {
         server.fresh(Consistency::Leased, Index::ZERO).await?;
@@ -112,7 +115,7 @@ pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
     let mut start = query.start.unwrap_or(Cursor::at(oldest));
     let gap = (start.index < oldest).then_some(start.index);
     match gap {
-        Some(wanted) if !query.skips_gaps => return Ok(gone(wanted, oldest)),
+        Some(wanted) if !query.skips_gaps => return Ok(gone(wanted, oldest, query.cursor.as_deref())),
         Some(_) => start = Cursor::at(oldest),
         None => {}
     }
@@ -154,8 +157,11 @@ fn body(subscription: Subscription) -> Body {
 }
 
 /// Never a silent gap: a reader that asks for what is gone gets the oldest index there is.
-fn gone(index: Index, oldest: Index) -> Response {
-    let text = format!("index {index} is no longer kept: the oldest is {oldest}");
+pub(super) fn gone(index: Index, oldest: Index, cursor: Option<&str>) -> Response {
+    let mut text = format!("index {index} is no longer kept: the oldest is {oldest}");
+    if let Some(name) = cursor {
+        text.push_str(&format!(": reset the cursor {name:?}, or read it with on_gap=skip"));
+    }
     (StatusCode::GONE, [(OLDEST, HeaderValue::from(oldest.0))], text).into_response()
 }
 

@@ -6,6 +6,7 @@ mod agent;
 mod allocations;
 mod audit;
 mod client;
+mod cursors;
 mod deployments;
 mod evaluations;
 mod exec;

@@ -158,7 +158,7 @@ async fn a_stream_may_begin_with_what_comes_next_or_some_time_ago() {
 }
 
 /// All that a stream that ends has sent.
-async fn whole(cluster: &Cluster, query: &str, accept: &str) -> String {
+pub async fn whole(cluster: &Cluster, query: &str, accept: &str) -> String {
     let request =
         Request::get(format!("/v1/event/stream{query}")).header("accept", accept).body(Body::empty());
     let response = cluster.app.clone().oneshot(request.unwrap()).await.unwrap();

@@ -9,6 +9,7 @@
 #![warn(unreachable_pub)]
 
 mod absent;
+mod acknowledging;
 mod agent;
 mod call;
 mod command;

@@ -10,6 +10,7 @@ mod acl;
 mod agent;
 mod allocs;
 mod client;
+mod cursors;
 mod deployments;
 mod error;
 mod evals;

@@ -23,6 +23,9 @@ const FRAME_MAX: usize = 1 << 20;
 /// Longest line of the event stream: one index may carry a whole placement of a large job.
 const LINE_MAX: usize = 256 << 20;
 
+/// What a message is called that only says how far the stream has come.
+pub const CHECKPOINT: &str = "checkpoint";
+
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The pieces of a log as the node reads them. Heartbeats are left out.
@@ -55,6 +58,10 @@ pub struct EventQuery {
     pub filter: String,
     /// `*` means all; empty means the client's own.
     pub namespace: String,
+    /// A durable cursor: what it gives, from where it is. Without all of the above but `to`.
+    pub cursor: String,
+    /// [`Subscription::next`] shows checkpoints too: for who acknowledges how far it has come.
+    pub checkpoints: bool,
 }
 
 /// One server-sent event.
@@ -99,8 +106,8 @@ impl Client {
 
 impl EventQuery {
     fn to_query(&self) -> Query {
-        let mut query =
-            Query::new().with("namespace", &self.namespace).with("to", &self.to).with("filter", &self.filter);
+        let mut query = Query::new().with("namespace", &self.namespace).with("to", &self.to);
+        query = query.with("filter", &self.filter).with("cursor", &self.cursor);
         if self.index > 0 {
             query = query.with("index", self.index);
         } else if !self.from.is_empty() {
@@ -180,7 +187,7 @@ impl Subscription {
         &self.last_id
     }
 
-    /// The next message. Checkpoints are not shown: they only move [`Subscription::last_id`].
+    /// The next message. Checkpoints only move [`Subscription::last_id`], unless they are asked for.
     ///
     /// # Errors
     /// [`Error::is_transient`] says whether calling again may help. 410 means that the events after
@@ -205,7 +212,7 @@ impl Subscription {
                 if !message.id.is_empty() {
                     self.last_id.clone_from(&message.id);
                 }
-                if !message.data.is_empty() && message.event != "checkpoint" {
+                if !message.data.is_empty() && (self.query.checkpoints || message.event != CHECKPOINT) {
                     return Ok(message);
                 }
             }

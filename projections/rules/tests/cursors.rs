@@ -102,7 +102,8 @@ fn an_acknowledgement_moves_a_cursor_on_and_never_back() {
 #[test]
 fn what_is_no_cursor_is_refused_by_its_field() {
     let mut world = World::new();
-    let cases: [(&str, fn(&mut SetEventCursor)); 10] = [
+    type Change = fn(&mut SetEventCursor);
+    let cases: [(&str, Change); 10] = [
         ("Name: expected 1 to 128 letters, digits, dashes, underscores and dots", |w| w.name = String::new()),
         ("Name: expected 1 to 128 letters, digits, dashes, underscores and dots", |w| w.name = "a/b".into()),
         ("Name: expected 1 to 128 letters, digits, dashes, underscores and dots", |w| {

@@ -1,8 +1,11 @@
 use std::time::Duration;
 
 use api::Event;
+use sdk::stream::CHECKPOINT;
 use sdk::{EventQuery, Message, Subscription};
+use tokio::sync::watch;
 
+use crate::acknowledging;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
 use crate::layout;
@@ -30,6 +33,9 @@ const FILTER: Flag<String> = Flag::value(
     "EXPR",
     "Only events that meet this, like Actor contains \"token\" or Payload.Job.ID == web.",
 );
+const CURSOR: Flag<String> =
+    Flag::value("cursor", "NAME", "Begin where this cursor is, with its topics, namespace and filter.");
+const ACK: Flag<bool> = Flag::switch("ack", "Move the cursor on after what was printed.");
 const JSON: Flag<bool> = Flag::switch("json", "Print each event as a line of JSON.");
 
 pub(super) static COMMAND: Command = Command {
@@ -40,8 +46,10 @@ pub(super) static COMMAND: Command = Command {
     details: "Prints one line per event: its id, its time, its topic, and what happened. Without a flag it begins with\n\
               what comes next. When the connection is lost, the stream resumes after the last event, without gaps or\n\
               repetitions. Topics: Allocation, Deployment, Evaluation, Job, Node, ACLToken and\n\
-              others of access control, or * for all.",
-    flags: &[&[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &TO, &FILTER, &JSON], CLIENT_FLAGS],
+              others of access control, or * for all.\n\n\
+              With -cursor and -ack the cluster keeps how far this command has come: whoever reads the cursor next\n\
+              goes on there.",
+    flags: &[&[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &TO, &FILTER, &CURSOR, &ACK, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -51,7 +59,28 @@ const RETRY_MAX: Duration = Duration::from_secs(15);
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let client = call.client()?;
+    let (query, after) = asked(&call)?;
+    let cursor = query.cursor.clone();
+    // What the environment names is not meant for a cursor, which has a namespace of its own.
+    let client = if cursor.is_empty() { call.client()? } else { call.client_in("")? };
+    let (style, json, ack) = (call.style(), call.args.switch(&JSON), call.args.switch(&ACK));
+    let (done, places) = watch::channel(String::new());
+    let mut acknowledging = std::pin::pin!(acknowledging::run(&client, &cursor, places));
+    let subscription = client.subscribe(query, &after);
+    let ended = tokio::select! {
+        ended = follow(subscription, &style, json, &done) => ended,
+        refused = &mut acknowledging, if ack => return refused.doing("acknowledging events").map(|()| 0),
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    };
+    drop(done);
+    if ack {
+        acknowledging.await.doing("acknowledging events")?;
+    }
+    ended.map(|()| 0)
+}
+
+/// What is to be read, and after which event.
+fn asked(call: &Call) -> Result<(EventQuery, String), Failure> {
     let topics = call.args.values(&TOPIC).to_vec();
     if let Some(wrong) = topics.iter().find_map(|topic| unknown_topic(topic)) {
         return Err(call.usage(&wrong));
@@ -63,6 +92,19 @@ async fn run(call: Call) -> Outcome {
     if given.iter().filter(|given| **given).count() > 1 {
         return Err(call.usage("Only one of -since, -from, -index and -after can be given"));
     }
+    let text = |flag| call.args.value(flag).unwrap_or_default().to_string();
+    let (cursor, to, filter) = (text(&CURSOR), text(&TO), text(&FILTER));
+    if cursor.is_empty() && call.args.switch(&ACK) {
+        return Err(call.usage("-ack needs -cursor: it is the cursor that moves on"));
+    }
+    if !cursor.is_empty() {
+        let own = ["topic", "since", "from", "index", "after", "filter", "namespace"];
+        if let Some((flag, _)) = call.args.given().find(|(name, _)| own.contains(name)) {
+            return Err(call.usage(&format!("-cursor and -{flag} exclude each other: the cursor says that")));
+        }
+        let checkpoints = call.args.switch(&ACK);
+        return Ok((EventQuery { cursor, to, checkpoints, ..EventQuery::default() }, String::new()));
+    }
     let from = match (since, from, index) {
         (Some(since), ..) => since,
         (None, Some(place @ ("start" | "now")), _) => place,
@@ -70,22 +112,9 @@ async fn run(call: Call) -> Outcome {
         (None, None, Some(_)) => "start",
         (None, None, None) => "now",
     };
-    let text = |flag| call.args.value(flag).unwrap_or_default().to_string();
-    let query = EventQuery {
-        topics,
-        index: index.unwrap_or(0),
-        from: from.to_string(),
-        to: text(&TO),
-        filter: text(&FILTER),
-        namespace: String::new(),
-    };
-    let after = after.map(|id| id.to_string()).unwrap_or_default();
-    let style = call.style();
-    let subscription = client.subscribe(query, &after);
-    tokio::select! {
-        ended = follow(subscription, &style, call.args.switch(&JSON)) => ended.map(|()| 0),
-        _ = tokio::signal::ctrl_c() => Ok(0),
-    }
+    let from = from.to_string();
+    let query = EventQuery { topics, index: index.unwrap_or(0), from, to, filter, ..EventQuery::default() };
+    Ok((query, after.map(|id| id.to_string()).unwrap_or_default()))
 }
 
 /// What is wrong with a topic; `None` for one that events have. One that none has would be waited for for ever.
@@ -100,14 +129,27 @@ fn unknown_topic(asked: &str) -> Option<String> {
     Some(format!("No event has the topic {topic:?}{hint}; topics are {}", api::TOPICS.join(", ")))
 }
 
-async fn follow(mut subscription: Subscription, style: &OutputStyle, json: bool) -> Result<(), Failure> {
+async fn follow(
+    mut subscription: Subscription,
+    style: &OutputStyle,
+    json: bool,
+    done: &watch::Sender<String>,
+) -> Result<(), Failure> {
     let mut pause = RETRY_FIRST;
     let mut connected = false;
     loop {
         match subscription.next().await {
-            Ok(message) if message.event == "end" => return Ok(()),
+            Ok(message) if message.event == "end" => {
+                done.send_replace(message.id);
+                return Ok(());
+            }
             Ok(message) => {
-                write_out(line(style, &message, json)?);
+                if message.event != CHECKPOINT {
+                    write_out(line(style, &message, json)?);
+                }
+                if !message.id.is_empty() {
+                    done.send_replace(message.id);
+                }
                 (pause, connected) = (RETRY_FIRST, true);
             }
             // The first connection failing is a wrong address more often than a server that restarts.

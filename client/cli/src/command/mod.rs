@@ -8,6 +8,7 @@ mod at;
 mod audit;
 mod bisect;
 mod blame;
+mod cursor;
 mod deployment;
 mod diff;
 mod eval;
@@ -63,6 +64,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         agent::COMMANDS,
         alloc::COMMANDS,
         audit::COMMANDS,
+        cursor::COMMANDS,
         deployment::COMMANDS,
         eval::COMMANDS,
         history::COMMANDS,

@@ -4,6 +4,7 @@ pub(crate) mod acl;
 pub(crate) mod alloc;
 pub(crate) mod checks;
 pub(crate) mod checkup;
+pub(crate) mod cursor;
 pub(crate) mod deployment;
 pub(crate) mod devices;
 pub(crate) mod doctor;

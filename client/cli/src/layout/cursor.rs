@@ -1,0 +1,89 @@
+//! Cursors of the event stream, and how far their readers are behind.
+
+use api::EventCursor;
+use model::document::Timestamp;
+
+use super::cell;
+use crate::output::{OutputStyle, Table, fields};
+
+/// The list of cursors.
+pub(crate) fn table(style: &OutputStyle, cursors: &[EventCursor]) -> String {
+    let mut table = Table::new(["Name", "Position", "Behind", "Acknowledged", "By"]);
+    for cursor in cursors {
+        table.row([
+            cursor.name.clone(),
+            position(cursor).to_string(),
+            behind(cursor),
+            acknowledged(style, cursor),
+            cursor.acked_by.clone(),
+        ]);
+    }
+    table.render()
+}
+
+/// One cursor.
+pub(crate) fn block(style: &OutputStyle, cursor: &EventCursor) -> String {
+    let topics = if cursor.topics.is_empty() { "*".to_string() } else { cursor.topics.join(",") };
+    let expires = cursor.expires.map_or_else(|| "never".to_string(), |time| when(style, time));
+    fields(&[
+        ("Name", cursor.name.clone()),
+        ("Topics", topics),
+        ("Namespace", cursor.namespace.clone()),
+        ("Filter", cursor.filter.clone()),
+        ("Reader", cursor.reader.clone()),
+        ("Began", cursor.from.clone()),
+        ("Position", cursor.position.clone()),
+        ("Behind", behind(cursor)),
+        ("Oldest Index", cell(cursor.oldest_index)),
+        ("Acknowledged", acknowledged(style, cursor)),
+        ("Acknowledged By", cursor.acked_by.clone()),
+        ("Expires", expires),
+    ])
+}
+
+/// Without the cluster.
+fn position(cursor: &EventCursor) -> &str {
+    cursor.position.split('@').next().unwrap_or_default()
+}
+
+fn behind(cursor: &EventCursor) -> String {
+    let lag = match cursor.lag_batches {
+        0 => "nothing".to_string(),
+        1 => format!("1 batch, {} s", cursor.lag_seconds),
+        batches => format!("{batches} batches, {} s", cursor.lag_seconds),
+    };
+    if cursor.gap { format!("{lag}; not all is kept") } else { lag }
+}
+
+fn acknowledged(style: &OutputStyle, cursor: &EventCursor) -> String {
+    cursor.acked_at.map_or_else(|| "never".to_string(), |time| when(style, time))
+}
+
+fn when(style: &OutputStyle, time: Timestamp) -> String {
+    style.time(time.time().0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_says_how_far_behind_it_is() {
+        let style = OutputStyle::for_tests();
+        let done = EventCursor {
+            name: "billing".into(),
+            position: "7.1@5d16e7fe".into(),
+            acked_at: Some(style.now.into()),
+            acked_by: "anonymous".into(),
+            ..EventCursor::default()
+        };
+        let late = EventCursor { lag_batches: 3, lag_seconds: 70, gap: true, ..done.clone() };
+        let text = table(&style, &[done, EventCursor { acked_at: None, ..late }]);
+        assert_eq!(
+            text,
+            "Name     Position  Behind                             Acknowledged          By\n\
+             billing  7.1       nothing                            2026-01-02T03:04:05Z  anonymous\n\
+             billing  7.1       3 batches, 70 s; not all is kept   never                 anonymous\n"
+        );
+    }
+}

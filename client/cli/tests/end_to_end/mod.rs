@@ -16,6 +16,7 @@ mod damaged_log;
 mod docker;
 mod drains;
 mod endurance;
+mod event_cursors;
 mod exec;
 mod getting_started;
 mod gossip_keys;

@@ -81,6 +81,8 @@ async fn a_reader_goes_on_after_what_it_has_acknowledged() {
     assert_eq!(keys(&read(&cluster, "?cursor=billing").await), ["before", "a", "b", "c", "d"]);
     cluster.put(&format!("{CURSOR}/reset"), &json!({"To": first[2].0})).await.json();
     assert_eq!(keys(&read(&cluster, "?cursor=billing").await), ["c", "d"], "as `from`: the event itself");
+    let history = cluster.get("/v1/history").await.text().to_string();
+    assert!(history.contains("event-cursor/billing"), "{history}");
     assert_eq!(cluster.delete(CURSOR).await.status, 200);
     cluster.get(CURSOR).await.refused(404, "event cursor \"billing\" not found");
     cluster.get("/v1/event/stream?cursor=billing").await.refused(404, "event cursor \"billing\" not found");

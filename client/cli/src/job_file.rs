@@ -92,6 +92,14 @@ impl Files for Disk {
 /// # Errors
 /// When a file cannot be read, or is no valid job file: then each problem is reported with its position.
 pub(crate) async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
+    load_as(call, path, call.args.switch(&JSON)).await
+}
+
+/// As [`load`], for commands of which `-json` is the output. A file is JSON if it is called so, or `json` says that.
+///
+/// # Errors
+/// As for [`load`].
+pub(crate) async fn load_as(call: &Call, path: &str, json: bool) -> Result<JobFile, Failure> {
     let source = match path.split_once("://") {
         None => read_source(path)?,
         Some(("http" | "https", _)) => Source::new(path, sdk::fetch(path).await.doing("getting job file")?),
@@ -101,7 +109,7 @@ pub(crate) async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
         }
     };
     let variables = variables(call)?;
-    let json = call.args.switch(&JSON)
+    let json = json
         || Path::new(path.split('?').next().unwrap_or(path)).extension().is_some_and(|kind| kind == "json");
     let parse = if json { jobspec::parse_json } else { jobspec::parse };
     let parsed = parse(&source, &variables, &Disk)

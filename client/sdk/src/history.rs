@@ -1,10 +1,12 @@
 use api::{HistoryVerified, ObjectHistory};
+use model::document::ForkResult;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
 
-/// The log, and documents of any moment.
+/// The log, documents of any moment, and what would happen.
 impl Client {
     /// `GET /v1/history`: takes `since`, `per_page` and `next_token`. Ours.
     pub async fn log(&self, query: Query) -> Result<Answer<ObjectHistory>, Error> {
@@ -16,6 +18,11 @@ impl Client {
     pub async fn verify_history(&self, since: Option<u64>) -> Result<HistoryVerified, Error> {
         let since = since.map(|index| index.to_string()).unwrap_or_default();
         Ok(self.get("/v1/history/verify", Query::new().with("since", since)).await?.value)
+    }
+
+    /// `POST /v1/fork`: what an [`api::ForkRequest`], or something with its fields, would lead to. Ours.
+    pub async fn fork(&self, request: &impl Serialize) -> Result<ForkResult, Error> {
+        Ok(self.post("/v1/fork", Query::new(), request).await?.value)
     }
 
     /// `GET /v1/…`, whatever it answers. A segment may hold any character.

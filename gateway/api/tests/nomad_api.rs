@@ -258,10 +258,12 @@ held! {
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
-        EventCursorResetRequest GroupNow GroupOnNode HistoryLine HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
+        EventCursorResetRequest ForkAdd ForkChange ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
+        HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
         RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion WhyNot
     }
     model::document {
+        ForkAllocation ForkCounts ForkDeployment ForkFree ForkGroup ForkResult ForkRoom ForkUnplaced
         GroupReasons Lack NearMiss Reconnect
     }
 }

@@ -17,7 +17,7 @@ use monitor::{AgentConfig, Monitor};
 use tokio::sync::Semaphore;
 
 use crate::access::{self, AccessSettings, Attempts, Resolver};
-use crate::blocking::{OPENINGS_MAX, RENDERS_MAX, WAITING_READS_MAX};
+use crate::blocking::{FORKS_MAX, OPENINGS_MAX, RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
 use crate::events::Acks;
@@ -103,6 +103,7 @@ pub(crate) struct Inner {
     pub(crate) renders: Arc<Semaphore>,
     pub(crate) large_lists: Arc<Semaphore>,
     pub(crate) openings: Arc<Semaphore>,
+    pub(crate) forks: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
     /// Who has failed to prove that lately.
@@ -126,6 +127,7 @@ impl AppState {
             renders,
             large_lists: Arc::new(Semaphore::new(LARGE_LISTS_MAX)),
             openings: Arc::new(Semaphore::new(OPENINGS_MAX)),
+            forks: Arc::new(Semaphore::new(FORKS_MAX)),
             request_stats,
             resolver: Resolver::default(),
             attempts: Attempts::default(),

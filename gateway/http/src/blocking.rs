@@ -33,6 +33,9 @@ pub(crate) const RENDERS_MAX: usize = 4;
 /// the leader needs one too.
 pub(crate) const OPENINGS_MAX: usize = 1;
 
+/// Forks that run at the same time: each has a processor to itself, and up to 500 MiB. One more is answered 429.
+pub(crate) const FORKS_MAX: usize = 2;
+
 /// A wait is up to this part longer than asked for, so that clients who began together do not return together.
 const JITTER: u32 = 16;
 

@@ -3,6 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control::SubmitError;
+use control::whatif::Refused;
 use model::RejectionKind;
 use model::document::input::InputError;
 use model::{AllocId, Rejection};
@@ -66,6 +67,14 @@ impl Failure {
         Failure { retry_after: secs, ..self }
     }
 
+    /// The same, with the part of the request that it is about. Who may not do something is not told more.
+    pub(crate) fn about(self, part: &str) -> Failure {
+        match self.status {
+            StatusCode::FORBIDDEN => self,
+            _ => Failure { text: format!("{part}{}", self.text), ..self },
+        }
+    }
+
     /// The same text as 500: some routes of Nomad answer so to every rejection, whatever its reason.
     pub fn as_internal(self) -> Failure {
         match self.status {
@@ -109,6 +118,12 @@ impl From<Rejection> for Failure {
             Rejection::DeploymentRefused(why) | Rejection::JobRefused(why) => Failure::internal(why),
             other => Failure::new(status, other.to_string()),
         }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(Refused { number, why }: Refused) -> Failure {
+        Failure::from(why).about(&format!("changes[{number}]: "))
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`replica`] is a server's part in the log, [`leader`] what only a leader does, [`worker`] a scheduler. `driver` is
 //! their only contact with the world: it owns the threads, reads the clock and draws seeds. The simulator drives the
 //! same machines. No rule about nodes or jobs lives here: those stand in `state` and `placement`. Read [`replica`]
-//! first, then [`sequencer`], [`leader`], [`worker`], then [`Control`].
+//! first, then [`sequencer`], [`leader`], [`worker`], then [`Control`]. [`whatif`] runs the same machines on forks of the state.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::iter_over_hash_type))]
 
@@ -14,6 +14,7 @@ pub mod leader;
 pub mod leader_client;
 pub mod replica;
 pub mod sequencer;
+pub mod whatif;
 pub mod worker;
 mod written;
 

@@ -3,4 +3,5 @@
 mod broker;
 mod interleavings;
 mod sequencer;
+mod whatif;
 mod worker;

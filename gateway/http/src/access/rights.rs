@@ -110,6 +110,7 @@ rights! {
     ReadAgent: |acl, _| acl.reads_agent();
     WriteAgent: |acl, _| acl.writes_agent();
     ReadOperator: |acl, _| acl.reads_operator();
+    WriteOperator: |acl, _| acl.writes_operator();
     SaveSnapshot: |acl, _| acl.allows_operator(O::SnapshotSave);
     ReadKeyring: |acl, _| acl.allows_operator(O::KeyringRead);
     ListPlugins: |acl, _| acl.lists_plugins();

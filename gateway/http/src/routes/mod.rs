@@ -15,6 +15,7 @@ mod deployments;
 mod doctor;
 mod evaluations;
 mod explain;
+mod fork;
 mod fuzzy;
 mod gossip_keys;
 mod identities;
@@ -82,6 +83,7 @@ pub fn router(api: Api) -> (Router, Gate) {
         .merge(allocations::router())
         .merge(evaluations::router())
         .merge(explain::router())
+        .merge(fork::router())
         .merge(search::router())
         .merge(fuzzy::router())
         .merge(gossip_keys::router())

@@ -90,7 +90,9 @@ fn index(state: &State) -> Index {
     Configured::index(state.operator.scheduler.as_ref())
 }
 
-fn rules(wanted: &SchedulerConfiguration) -> Result<SchedulerRules, Failure> {
+/// # Errors
+/// 400 with the field that is wrong.
+pub(super) fn rules(wanted: &SchedulerConfiguration) -> Result<SchedulerRules, Failure> {
     let algorithm = match wanted.scheduler_algorithm.as_str() {
         "" => Some(Algorithm::Binpack),
         word => Algorithm::from_word(word),

@@ -35,6 +35,7 @@ mod undo;
 mod var;
 pub(crate) mod version;
 mod volume;
+mod whatif;
 mod why;
 
 use crate::call::Command;
@@ -54,6 +55,7 @@ const GENERAL: &[&Command] = &[
     &ui::COMMAND,
     &undo::COMMAND,
     &version::COMMAND,
+    &whatif::COMMAND,
 ];
 
 /// All commands, by name.

@@ -29,6 +29,7 @@ pub(crate) mod service;
 pub(crate) mod task;
 pub(crate) mod usage;
 pub(crate) mod variable;
+pub(crate) mod whatif;
 pub(crate) mod why;
 
 use std::fmt::Display;

@@ -11,6 +11,7 @@ mod deployments;
 mod evaluations;
 mod exec;
 mod families;
+mod fork;
 mod guarded;
 mod jobs;
 mod keyring;

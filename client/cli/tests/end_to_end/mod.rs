@@ -41,3 +41,4 @@ mod templates;
 mod tls;
 mod variables;
 mod vault;
+mod whatif;

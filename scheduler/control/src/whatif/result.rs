@@ -234,16 +234,7 @@ fn add_waiting(waiting: &mut Waiting, eval: &Eval) {
 /// Groups that lack more than before. Of jobs that were changed whatever is lacking now: that is what was asked.
 fn unplaced(base: &State, after: &State, touched: &Touched, changes: &[Change]) -> Vec<ForkUnplaced> {
     let (before, mut now) = (waiting(base), waiting(after));
-    // Not everything that lacks a node waits for one: of what did not, the newest evaluation knows.
-    let mut newest: BTreeMap<JobRow, &Eval> = BTreeMap::new();
-    for eval in touched.evals.iter().map(|row| after.evals.get(*row)) {
-        let over = matches!(eval.status, EvalStatus::Complete | EvalStatus::Failed);
-        if over && after.evals.blocked_of(eval.job).is_none() && after.jobs.get(eval.job).is_wanted() {
-            let known = newest.entry(eval.job).or_insert(eval);
-            *known = if eval.modified >= known.modified { eval } else { *known };
-        }
-    }
-    newest.values().for_each(|eval| add_waiting(&mut now, eval));
+    add_given_up(&mut now, after, touched);
     let changed: BTreeSet<JobKey> = changes.iter().filter_map(job_of).collect();
     let shown = now.into_iter().filter_map(|((key, group), failed)| {
         let before = before.get(&(key.clone(), group.clone())).map_or(0, failures);
@@ -258,6 +249,42 @@ fn unplaced(base: &State, after: &State, touched: &Touched, changes: &[Change]) 
         })
     });
     shown.collect()
+}
+
+/// Not everything that lacks a node waits for one: after a deployment has failed nothing is tried any more, and jobs that run
+/// on every node wait for some nodes only. What such a group last saw stands in its evaluations.
+fn add_given_up(waiting: &mut Waiting, after: &State, touched: &Touched) {
+    let mut newest: BTreeMap<JobRow, Vec<&Eval>> = BTreeMap::new();
+    for eval in touched.evals.iter().map(|row| after.evals.get(*row)) {
+        if after.evals.blocked_of(eval.job).is_none() && after.jobs.get(eval.job).is_wanted() {
+            newest.entry(eval.job).or_default().push(eval);
+        }
+    }
+    for (row, mut evals) in newest {
+        evals.sort_by_key(|eval| (eval.modified, eval.created, eval.id()));
+        let job = after.jobs.get(row);
+        if job.current().kind.is_per_node() {
+            let over = |eval: &&&Eval| matches!(eval.status, EvalStatus::Complete | EvalStatus::Failed);
+            evals.iter().rev().find(over).into_iter().for_each(|eval| add_waiting(waiting, eval));
+            continue;
+        }
+        for group in job.current().job.task_groups.iter() {
+            let name = group.name.clone().unwrap_or_default();
+            let short = group.count.unwrap_or(1) - live(after, job, &name);
+            let failed = evals.iter().rev().find_map(|eval| failed_groups(&eval.outcome).remove(&name));
+            if let Some(failed) = failed.filter(|_| short > 0) {
+                let failed = AllocationMetric { coalesced_failures: short - 1, ..failed };
+                waiting.insert((job.key.clone(), name), failed);
+            }
+        }
+    }
+}
+
+/// Allocations of the group that hold a place: those of batch jobs also after they have done their work.
+fn live(state: &State, job: &JobState, group: &str) -> i64 {
+    let allocs = job.allocs.iter().map(|row| state.allocs.get(*row)).filter(|alloc| &*alloc.group == group);
+    let done = |alloc: &Alloc| alloc.version.kind.is_batch() && alloc.client == ClientStatus::Complete;
+    allocs.filter(|alloc| !alloc.is_terminal() || done(alloc)).count() as i64
 }
 
 /// Groups of services of which fewer were running than may be, while more were before.

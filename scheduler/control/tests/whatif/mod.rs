@@ -162,6 +162,22 @@ fn a_new_version_is_deployed_to_its_end_and_canaries_wait() {
     assert!(large.deployments[0].failed && large.counts.violated > 0, "{large:?}");
 }
 
+/// It gives up at the deadline of its progress; what it lacks it lacks all the same.
+#[test]
+fn a_deployment_that_is_too_large_says_what_found_no_node() {
+    let state = small().state();
+    let job = service("new", 40, 200, |value| {
+        value["TaskGroups"][0]["Update"] = serde_json::json!({
+            "MaxParallel": 1, "MinHealthyTime": "10s", "HealthyDeadline": "5m", "ProgressDeadline": "10m"
+        });
+    });
+    let result = ask(&state, vec![register(job)]);
+    let [deployment] = &result.deployments[..] else { panic!("{:?}", result.deployments) };
+    assert!(result.quiet && deployment.failed, "{result:?}");
+    assert_eq!((result.counts.placed, result.counts.unplaced, result.counts.violated), (11, 29, 1));
+    assert!(result.unplaced[0].failed.dimension_exhausted["memory"] > 0);
+}
+
 #[test]
 fn another_configuration_of_the_scheduler_lets_jobs_preempt_others() {
     let mut cluster = small();

@@ -1,0 +1,85 @@
+//! What would happen, asked on the command line; and then it happens.
+
+use crate::end_to_end::support::*;
+
+const JOB: &str = r#"job "web" {
+  group "g" {
+    count = 2
+    task "t" {
+      driver = "mock_driver"
+      config { run_for = "1h" }
+    }
+  }
+}
+"#;
+
+#[test]
+fn a_change_is_tried_out_and_what_is_said_comes_true() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = AgentConfig::development(directory.path(), "dev").start();
+    agent.wait_for_a_ready_node();
+    let node = text(&agent.get("/v1/nodes")[0]["Name"]);
+    let file = directory.path().join("web.nomad.hcl");
+    std::fs::write(&file, JOB).unwrap();
+    let path = file.to_str().unwrap();
+
+    // The job is not there yet.
+    let new = agent.run(&["whatif", "run", path]).expect_success();
+    assert!(new.starts_with("2 placed\n") && new.contains("web.g[1]"), "{new}");
+    assert!(agent.allocs("web").is_empty(), "nothing was registered");
+    let large = agent.run(&["whatif", "run", path, "-count", "5000"]);
+    assert!(large.code == 2 && large.stdout.contains("Without a node"), "{}{}", large.stdout, large.stderr);
+    agent.run(&["job", "run", path]).expect_success();
+    until("both run", || {
+        agent.allocs("web").iter().filter(|alloc| alloc["ClientStatus"] == "running").count() == 2
+    });
+    let index = || agent.get("/v1/jobs")[0]["ModifyIndex"].clone();
+    let before = index();
+
+    let drained = agent.run(&["whatif", "drain", &node]);
+    assert!(
+        drained.code == 2 && drained.stdout.contains("default/web g: 2 allocations"),
+        "{}",
+        drained.stdout
+    );
+    let moved = agent.run(&["whatif", "add", "1", "like", &node, "and", "drain", &node]).expect_success();
+    assert!(moved.starts_with("2 moved\n") && moved.contains(&format!("{node}-new-1")), "{moved}");
+    let scaled = agent.run(&["whatif", "-json", "-for=1h", "scale", "web", "g", "3"]).expect_success();
+    let scaled: serde_json::Value = serde_json::from_str(&scaled).unwrap();
+    assert_eq!(
+        (&scaled["Counts"]["Placed"], &scaled["VirtualTime"]),
+        (&1.into(), &3_600_000_000_000_i64.into())
+    );
+    let stopped = agent.run(&["whatif", "-change", r#"{"stop": "web"}"#]).expect_success();
+    assert!(stopped.starts_with("2 stopped\n"), "{stopped}");
+    let early = agent.run(&["whatif", "-as-of=1", "stop", "web"]).expect_failure();
+    assert!(early.contains("No job(s) with prefix or ID \"web\" found"), "{early}");
+    let lost = agent.run(&["whatif", "lose", "datacenter=dc1"]);
+    assert!(lost.code == 2 && lost.stdout.contains("2 without a node"), "{}", lost.stdout);
+    for (words, why) in [
+        (&["whatif"][..], "takes at least one change"),
+        (&["whatif", "drain", "n9"], "changes[0].drain: no node has the name \"n9\""),
+        (&["whatif", "drain", &node, "and"], "expected drain <node>"),
+        (&["whatif", "explode"], "\"explode\": expected drain <node>"),
+        (&["whatif", "lose", "rack=1"], "expected node=… or datacenter=…"),
+        (&["whatif", "add", "x", "like", &node], "add x: expected a whole number"),
+        (
+            &["whatif", "-for=soon", "drain", &node],
+            "until: \"soon\": expected \"quiet\", or a time like \"1h\"",
+        ),
+        (&["whatif", "-change", "{", "drain", &node], "-change {: "),
+        (&["whatif", "-change", r#"{"boom": 1}"#], "changes[0]: unknown field \"boom\""),
+        (&["whatif", "drain", &node, "-json"], "-json must come before the arguments"),
+    ] {
+        let wrong = agent.run(words).expect_failure();
+        assert!(wrong.contains(why), "{words:?}: {wrong}");
+    }
+    assert_eq!(index(), before, "nothing was changed");
+
+    let id = text(&agent.get("/v1/nodes")[0]["ID"]);
+    agent.run(&["node", "drain", "-enable", "-yes", "-detach", "-force", &id]).expect_success();
+    until("two wait for a node", || {
+        let evals = agent.get("/v1/job/web/evaluations");
+        evals.as_array().unwrap().iter().any(|eval| eval["QueuedAllocations"]["g"] == 2)
+    });
+}

@@ -35,7 +35,7 @@ pub(super) fn of(fork: &Fork, ended: Ended, changes: &[Change]) -> ForkResult {
     Allocations { base, after, result: &mut result }.compare(&fork.touched);
     let unplaced = unplaced(base, after, &fork.touched, changes);
     result.counts.unplaced = unplaced.iter().map(|group| group.after).sum();
-    result.counts.unplaced_before = waiting(base).values().map(|failed| failures(failed)).sum();
+    result.counts.unplaced_before = waiting(base).values().map(failures).sum();
     let violated = violated(base, after, &fork.touched);
     let deployments = deployments(base, after, &fork.touched);
     let failed = deployments.iter().filter(|deployment| deployment.failed).count();
@@ -115,9 +115,9 @@ impl<'a> Allocations<'a> {
         allocs.sort_by(|one, other| self.order(one).cmp(&self.order(other)));
         for alloc in allocs.into_iter().filter(|alloc| !alloc.gone) {
             match self.base.allocs.lookup(alloc.id) {
-                Some(before) if !before.is_terminal() => self.known(before, alloc),
+                Some(before) if !before.is_terminal() => self.one_of_before(before, alloc),
                 Some(_) => {}
-                None => self.new(alloc),
+                None => self.newcomer(alloc),
             }
         }
     }
@@ -127,7 +127,7 @@ impl<'a> Allocations<'a> {
         (key, &*alloc.group, alloc.name_index, alloc.id)
     }
 
-    fn known(&mut self, before: &Alloc, alloc: &'a Alloc) {
+    fn one_of_before(&mut self, before: &Alloc, alloc: &'a Alloc) {
         if !alloc.is_terminal() {
             let counts = &mut self.result.counts;
             counts.updated_in_place += u64::from(alloc.version.version != before.version.version);
@@ -156,7 +156,7 @@ impl<'a> Allocations<'a> {
     }
 
     /// One that lives on in the place of another is listed with that.
-    fn new(&mut self, alloc: &'a Alloc) {
+    fn newcomer(&mut self, alloc: &'a Alloc) {
         let inherits = alloc.previous.and_then(|id| self.base_of(id)).is_some();
         if alloc.is_terminal() || inherits {
             return;

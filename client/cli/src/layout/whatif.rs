@@ -190,8 +190,14 @@ mod tests {
             failed,
             ..Default::default()
         };
-        let group =
-            ForkGroup { job_id: "web".into(), wanted: 4, allowed: 3, lowest: 1, ..ForkGroup::default() };
+        let group = ForkGroup {
+            job_id: "web".into(),
+            group: "g".into(),
+            wanted: 4,
+            allowed: 3,
+            lowest: 1,
+            ..ForkGroup::default()
+        };
         let free = ForkFree {
             datacenter: "dc1".into(),
             before: ForkRoom { nodes: 3, free_cpu: 100, free_memory_mb: 50, ..ForkRoom::default() },
@@ -215,7 +221,7 @@ mod tests {
             "01234567    web.g[0]  default/web  n1    n2  alloc is being migrated\n",
             "... and 1 more: -verbose and -json show all\n",
             "/web g: 3 allocations, 1 before\n  * Resources exhausted on 2 nodes\n",
-            "/web        4       3        0       1       0\n",
+            "/web  g      4       3        0       1       0\n",
             "dc1         3 -> 2  100        50 -> 20\n",
         ] {
             assert!(text.contains(line), "{line:?} in:\n{text}");

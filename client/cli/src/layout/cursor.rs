@@ -81,9 +81,9 @@ mod tests {
         let text = table(&style, &[done, EventCursor { acked_at: None, ..late }]);
         assert_eq!(
             text,
-            "Name     Position  Behind                             Acknowledged          By\n\
-             billing  7.1       nothing                            2026-01-02T03:04:05Z  anonymous\n\
-             billing  7.1       3 batches, 70 s; not all is kept   never                 anonymous\n"
+            "Name     Position  Behind                            Acknowledged          By\n\
+             billing  7.1       nothing                           2026-01-02T03:04:05Z  anonymous\n\
+             billing  7.1       3 batches, 70 s; not all is kept  never                 anonymous\n"
         );
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use anyhow::Context;
 use api::with_port;
 use audit::Audit;
-use base::Duration;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use metrics::NodeFigures;
@@ -50,15 +49,9 @@ pub(super) fn server_settings(
         heartbeats: HeartbeatSettings {
             min_ttl: settings.server.min_heartbeat_ttl,
             grace: settings.server.heartbeat_grace,
-            failover_ttl: Duration::from_secs(300),
+            ..HeartbeatSettings::default()
         },
-        broker: BrokerSettings {
-            nack_timeout: Duration::from_secs(60),
-            delivery_limit: 3,
-            first_delay: Duration::from_secs(1),
-            further_delay: Duration::from_secs(20),
-            follow_up_after: Duration::from_secs(60),
-        },
+        broker: BrokerSettings::default(),
         job_count_max: job_count_max(settings),
         identities: super::vault::identities(settings),
         workers: workers(settings),

@@ -33,6 +33,19 @@ pub struct BrokerSettings {
     pub follow_up_after: Duration,
 }
 
+/// What a server has: operators do not choose it.
+impl Default for BrokerSettings {
+    fn default() -> BrokerSettings {
+        BrokerSettings {
+            nack_timeout: Duration::from_secs(60),
+            delivery_limit: 3,
+            first_delay: Duration::from_secs(1),
+            further_delay: Duration::from_secs(20),
+            follow_up_after: Duration::from_secs(60),
+        }
+    }
+}
+
 /// An evaluation that was delivered to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {

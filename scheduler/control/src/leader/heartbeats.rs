@@ -17,6 +17,17 @@ pub struct HeartbeatSettings {
     pub failover_ttl: Duration,
 }
 
+/// What a server has unless it is configured otherwise.
+impl Default for HeartbeatSettings {
+    fn default() -> HeartbeatSettings {
+        HeartbeatSettings {
+            min_ttl: Duration::from_secs(10),
+            grace: Duration::from_secs(10),
+            failover_ttl: Duration::from_secs(300),
+        }
+    }
+}
+
 /// The time to live is drawn up to this much above the minimum, so that nodes do not beat as one. It does not
 /// grow with the fleet: with the default minimum and grace a dead node is known within 10 s + 5 s + 10 s.
 const SPREAD_PERCENT: u64 = 50;

@@ -197,18 +197,7 @@ mod tests {
     use super::*;
 
     fn leader() -> Leader {
-        let broker = BrokerSettings {
-            nack_timeout: Duration::from_secs(60),
-            delivery_limit: 3,
-            first_delay: Duration::from_secs(1),
-            further_delay: Duration::from_secs(20),
-            follow_up_after: Duration::from_secs(60),
-        };
-        let heartbeats = HeartbeatSettings {
-            min_ttl: Duration::from_secs(10),
-            grace: Duration::from_secs(10),
-            failover_ttl: Duration::from_secs(300),
-        };
+        let (broker, heartbeats) = (BrokerSettings::default(), HeartbeatSettings::default());
         Leader::new(broker, heartbeats, GarbageSettings::default(), SchedulerRules::default(), Rng::new(1))
     }
 

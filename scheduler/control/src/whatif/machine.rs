@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use base::{Duration, Rng, Time};
+use base::{Rng, Time};
 use model::command::Reply;
 use model::{
     Actor, Command, CommandRecord, EPOCH, JobKey, NodeId, NodeStatus, Rejection, RequestId, SchedulerRules,
@@ -26,20 +26,6 @@ use crate::{GarbageSettings, Receipt, SubmitError};
 /// Controllers whose deadlines a fork does not wait for, and whose commands it leaves out: nobody renews locks there,
 /// batch jobs do not end, and what ended is still to be compared.
 const LEFT_OUT: [&str; 3] = ["garbage", "launches", "locks"];
-
-/// As a server has them unless it is configured otherwise.
-const BROKER: BrokerSettings = BrokerSettings {
-    nack_timeout: Duration::from_secs(60),
-    delivery_limit: 3,
-    first_delay: Duration::from_secs(1),
-    further_delay: Duration::from_secs(20),
-    follow_up_after: Duration::from_secs(60),
-};
-const HEARTBEATS: HeartbeatSettings = HeartbeatSettings {
-    min_ttl: Duration::from_secs(10),
-    grace: Duration::from_secs(10),
-    failover_ttl: Duration::from_secs(300),
-};
 
 /// Why a fork went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +78,9 @@ impl Fork {
         // Of the index: the same state is continued in the same way.
         let seeded = |purpose| Rng::stream(base.index.0, purpose);
         let leader = Leader::new(
-            BROKER,
-            HEARTBEATS,
+            // As a server has them unless it is configured otherwise.
+            BrokerSettings::default(),
+            HeartbeatSettings::default(),
             GarbageSettings::default(),
             SchedulerRules::default(),
             seeded("leader of a fork"),

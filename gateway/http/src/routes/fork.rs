@@ -1,7 +1,6 @@
 //! What would happen: changes on a fork of the state, which nobody else sees.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use api::{
@@ -53,25 +52,18 @@ async fn fork(With(server): With<AppState>, read: Read<ReadNodes>, Json(body): J
     let now = if read.options.as_of.is_some() { state.time } else { now() };
     let question = Question { changes, until, now, job_count_max: server.job_count_max };
     let index = state.index;
-    let stop = Arc::new(AtomicBool::new(false));
-    let _stops_with_its_caller = StopOnDrop(stop.clone());
+    // Dropped when nobody waits for the answer any more.
+    let caller = Arc::new(());
+    let waiting = Arc::downgrade(&caller);
     let computed = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         let began = Instant::now();
-        forecast(&state, &question, &|| !stop.load(Ordering::Relaxed) && began.elapsed() < TIME_MAX)
+        forecast(&state, &question, &|| waiting.strong_count() > 0 && began.elapsed() < TIME_MAX)
     });
     let result: ForkResult = computed.await??;
+    drop(caller);
     let response = answer::json(&result);
     Ok(answer::with_meta(response, &answer::Meta { index, known_leader, next_token: None }))
-}
-
-/// Nobody waits for the answer any more.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// The moment may stand in the body, or where reads have it.

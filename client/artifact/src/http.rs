@@ -1,6 +1,5 @@
 //! Downloads over HTTP.
 
-use std::error::Error;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -173,13 +172,7 @@ fn client(insecure: bool) -> Result<Client, FetchError> {
 /// An error with what it is caused by, and without the parameters of the address.
 fn failed(url: &Url, error: reqwest::Error) -> FetchError {
     let error = error.without_url();
-    let mut text = format!("{}: {error}", shown(url));
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    FetchError::failed(text)
+    FetchError::failed(format!("{}: {}", shown(url), base::reasons(&error)))
 }
 
 /// What the `.netrc` of the agent's user has for a host.

@@ -94,7 +94,7 @@ impl Plugin {
     pub async fn connect(id: &str, socket: &Path, patience: Patience) -> Result<Plugin, CsiError> {
         let channel = grpc::connect(socket, patience.connect).await;
         let unreachable =
-            |error| CsiError::Unreachable { plugin: id.to_string(), why: grpc::reasons(&error) };
+            |error| CsiError::Unreachable { plugin: id.to_string(), why: base::reasons(&error) };
         Ok(Plugin { id: id.to_string(), channel: channel.map_err(unreachable)?, patience })
     }
 
@@ -162,7 +162,7 @@ impl Plugin {
         };
         let mut client = Grpc::new(self.channel.clone()).max_decoding_message_size(grpc::MAX_MESSAGE);
         let made = async {
-            let not_ready = |error: tonic::transport::Error| Status::unavailable(grpc::reasons(&error));
+            let not_ready = |error: tonic::transport::Error| Status::unavailable(base::reasons(&error));
             client.ready().await.map_err(not_ready)?;
             let mut request = Request::new(request);
             // The plugin gives up when we do.

@@ -26,17 +26,6 @@ pub async fn connect(socket: &Path, timeout: Duration) -> Result<Channel, Error>
     endpoint.connect_with_connector(connector).await
 }
 
-/// An error of a connection with its sources: its own text is `transport error`, and what happened stands below it.
-pub fn reasons(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(below) = source {
-        text += &format!(": {below}");
-        source = below.source();
-    }
-    text
-}
-
 /// An address of a socket holds 107 bytes, and paths of plugins may be longer: it is reached through its directory.
 async fn dial(socket: &Path) -> io::Result<UnixStream> {
     let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {

@@ -173,7 +173,7 @@ pub async fn attach(address: &Address) -> Result<Running, LaunchError> {
         return Err(fails("the process of the plugin is gone".to_string()));
     }
     let channel = grpc::connect(&address.socket, CONNECT_TIMEOUT);
-    let channel = channel.await.map_err(|error| fails(grpc::reasons(&error)))?;
+    let channel = channel.await.map_err(|error| fails(base::reasons(&error)))?;
     Ok(Running { address: address.clone(), caller: Caller::new(channel) })
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::reasons;
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response};
 
@@ -35,7 +36,7 @@ pub fn check_authorities(authorities: &[String]) -> Result<(), String> {
 
 /// The body of a good answer.
 pub(crate) async fn body(what: &str, request: RequestBuilder) -> Result<Vec<u8>, LoginError> {
-    let response = request.send().await.map_err(|error| failed(what, told(&error)))?;
+    let response = request.send().await.map_err(|error| failed(what, reasons(&error)))?;
     let status = response.status();
     let bytes = read(what, response).await?;
     if status.is_success() {
@@ -47,22 +48,11 @@ pub(crate) async fn body(what: &str, request: RequestBuilder) -> Result<Vec<u8>,
 
 async fn read(what: &str, mut response: Response) -> Result<Vec<u8>, LoginError> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(what, told(&error)))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(what, reasons(&error)))? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > ANSWER_MAX {
             return Err(failed(what, format!("the answer is longer than {ANSWER_MAX} bytes")));
         }
     }
     Ok(bytes)
-}
-
-/// An error with what it is caused by, which says more.
-fn told(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

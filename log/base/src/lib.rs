@@ -13,6 +13,7 @@ mod id_map;
 mod occurrences;
 pub mod pages;
 mod panics;
+mod reasons;
 mod rng;
 mod time;
 
@@ -23,6 +24,7 @@ pub use id::{IdError, Uuid};
 pub use id_map::{IdMap, Key};
 pub use occurrences::Occurrences;
 pub use panics::panic_text;
+pub use reasons::reasons;
 pub use rng::Rng;
 pub use time::{Index, Term, Time};
 

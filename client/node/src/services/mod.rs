@@ -18,7 +18,6 @@ mod wanted;
 
 pub use checks::{Checks, Owner, Restarter};
 pub use probe::Prober;
-pub(crate) use probe::told;
 pub use registry::{Registered, Registry, Workload};
 pub use results::{AllocChecks, ExpectedChecks, Results, ServiceHealth};
 pub use wanted::{Unsupported, Wanted, of_group, of_task, refused};

@@ -1,8 +1,8 @@
 //! The requests of checks: of bounded time and size, each on a connection of its own.
 
-use std::error::Error;
 use std::sync::OnceLock;
 
+use base::reasons;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use tokio::net::TcpStream;
@@ -61,7 +61,7 @@ impl Prober {
         }
         match request.send().await {
             Ok(answer) => judged(answer).await,
-            Err(error) => failure(0, told(&error)),
+            Err(error) => failure(0, reasons(&error)),
         }
     }
 }
@@ -74,7 +74,7 @@ fn client(skips_verification: bool) -> Result<Client, String> {
     let tls = tls.map_err(|error| format!("certificates of the host: {error}"))?;
     let builder = Client::builder().no_proxy().redirect(Policy::none()).pool_max_idle_per_host(0);
     let client = builder.user_agent("Sojourn").tls_backend_preconfigured(tls).build();
-    client.map_err(|error| told(&error))
+    client.map_err(|error| reasons(&error))
 }
 
 async fn tcp(address: &str) -> Outcome {
@@ -95,7 +95,7 @@ async fn judged(mut answer: reqwest::Response) -> Outcome {
         match answer.chunk().await {
             Ok(Some(chunk)) => body.extend_from_slice(&chunk[..chunk.len().min(OUTPUT_MAX - body.len())]),
             Ok(None) => break,
-            Err(error) => return failure(code.into(), told(&error)),
+            Err(error) => return failure(code.into(), reasons(&error)),
         }
     }
     let status = if code < 400 { SUCCESS } else { FAILURE };
@@ -106,17 +106,6 @@ fn failure(code: i64, why: impl std::fmt::Display) -> Outcome {
     let mut output = format!("nomad: {why}");
     output.truncate(output.floor_char_boundary(OUTPUT_MAX));
     Outcome { status: FAILURE, code, output }
-}
-
-/// An error with what it is caused by, which says more.
-pub(crate) fn told(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

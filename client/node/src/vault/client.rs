@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::reasons;
 use reqwest::redirect::Policy;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use tls::client::ClientOptions;
 
 use super::VaultSettings;
 use crate::http_answer::{self, REFUSAL_BYTES_MAX};
-use crate::services::probe::told;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -87,7 +87,7 @@ impl Client {
     /// The answer; `None` where there is nothing.
     pub(super) async fn call(&self, call: Call<'_>) -> Result<Option<Value>, VaultError> {
         let mut url = self.base.clone();
-        let unreached = |error: reqwest::Error| told(&error.without_url());
+        let unreached = |error: reqwest::Error| reasons(&error.without_url());
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1").extend(call.path.split('/'));
         }

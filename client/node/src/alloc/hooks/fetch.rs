@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use artifact::snapshot::{make_private, unpack};
+use base::reasons;
 use bytes::{Buf, Bytes};
 use reqwest::Client;
 use reqwest::redirect::Policy;
@@ -13,7 +14,6 @@ use tokio::sync::mpsc;
 use super::AllocContext;
 use crate::files::snapshot::sticky_parts;
 use crate::layout::AllocDir;
-use crate::services::told;
 
 /// How long the other node may take to accept a connection, and how long it may send nothing.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ pub(super) async fn fetch(alloc: &AllocContext, previous: &str) -> Result<AllocD
     let scheme = if node.tls_enabled { "https" } else { "http" };
     let url = format!("{scheme}://{}/v1/client/allocation/{previous}/snapshot", node.http_addr);
     let request = client(alloc)?.get(&url).header("X-Nomad-Token", token);
-    let mut answer = request.send().await.map_err(|error| told(&error))?;
+    let mut answer = request.send().await.map_err(|error| reasons(&error))?;
     if !answer.status().is_success() {
         let status = answer.status();
         let said = answer.chunk().await.ok().flatten().unwrap_or_default();
@@ -71,11 +71,11 @@ fn client(alloc: &AllocContext) -> Result<Client, String> {
         None => tls::client::config_trusting(&[]),
     };
     let trusted = trusted.map_err(|error| format!("certificates: {error}"))?;
-    builder.tls_backend_preconfigured(trusted).build().map_err(|error| told(&error))
+    builder.tls_backend_preconfigured(trusted).build().map_err(|error| reasons(&error))
 }
 
 async fn send(answer: &mut reqwest::Response, to: &mpsc::Sender<Option<Bytes>>) -> Result<(), String> {
-    while let Some(piece) = answer.chunk().await.map_err(|error| told(&error))? {
+    while let Some(piece) = answer.chunk().await.map_err(|error| reasons(&error))? {
         if to.send(Some(piece)).await.is_err() {
             // The unpacking says why.
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::reasons;
 use reqwest::redirect::Policy;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Map, Value, json};
@@ -9,7 +10,6 @@ use tls::client::ClientOptions;
 
 use super::{ConsulSettings, Registration};
 use crate::http_answer::{self, REFUSAL_BYTES_MAX};
-use crate::services::told;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConsulError {
@@ -81,7 +81,7 @@ impl Client {
     /// The answer, `None` for a 404 without a message, and its index.
     pub(super) async fn call(&self, call: Call<'_>) -> Result<(Option<Value>, u64), ConsulError> {
         let mut url = self.base.clone();
-        let unreached = |error: reqwest::Error| told(&error);
+        let unreached = |error: reqwest::Error| reasons(&error);
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1").extend(call.path);
         }

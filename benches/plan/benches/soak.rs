@@ -15,9 +15,9 @@ use std::time::Instant;
 use base::{Duration, Rng, Time};
 use control::leader::Leader;
 use control::sequencer::Receipt;
-use control::worker::{Need, Outcome, TYPES, Worker};
+use control::worker::{GROUP_MAX, Need, Outcome, TYPES, Worker};
 use control::{BrokerSettings, HeartbeatSettings};
-use model::command::DispatchJob;
+use model::command::{DispatchJob, Settlement};
 use model::document::{Allocation, Job, TaskState, input};
 use model::{Actor, AllocId, Command, JobKey, NodeId, NodeStatus};
 use plan_bench::{batch, is_trial, node, node_id, register};
@@ -182,41 +182,46 @@ impl Cluster {
         let mut need = self.worker.begin();
         loop {
             let outcome = match need {
-                Need::Dequeue => match self.leader.dequeue(&self.state, &TYPES, self.now) {
-                    None => return,
-                    delivery => Outcome::Dequeued(delivery),
-                },
-                Need::State { .. } => {
+                Need::Dequeue => {
+                    let deliveries = self.leader.dequeue(&self.state, &TYPES, GROUP_MAX, self.now);
+                    if deliveries.is_empty() {
+                        return;
+                    }
+                    Outcome::Dequeued(deliveries)
+                }
+                Need::State { .. } => Outcome::State(self.published.clone()),
+                Need::Schedule(_) => {
                     let begin = processor_time();
-                    need = self.worker.step(Outcome::State(self.published.clone()), self.now);
+                    need = self.worker.step(Outcome::Go, self.now);
                     self.figures.evaluations.push(processor_time() - begin);
                     continue;
                 }
-                Need::Touch(delivery) => {
-                    Outcome::Held(self.leader.touch(delivery.eval, delivery.token, self.now).is_ok())
+                Need::Touch(held) => Outcome::Held(
+                    held.iter().map(|one| self.leader.touch(one.eval, one.token, self.now).is_ok()).collect(),
+                ),
+                Need::Submit(settlements) => {
+                    let settled = settlements.into_iter().map(|settlement| Ok(self.settle(settlement)));
+                    Outcome::Submitted(settled.collect())
                 }
-                Need::Submit(settlement) => {
-                    let placed: Vec<(NodeId, AllocId)> = settlement
-                        .plan
-                        .placed
-                        .iter()
-                        .flat_map(|placed| placed.nodes.iter().copied().zip(placed.ids.iter().copied()))
-                        .collect();
-                    let receipt = self.submit(&Command::SettleEval(settlement));
-                    for (node, alloc) in placed {
-                        self.due.push(Reverse((self.now.plus(RUNS), Due::Complete(node, alloc))));
-                    }
-                    Outcome::Submitted(Ok(receipt))
-                }
-                Need::Ack(delivery) => {
-                    // The end of the evaluation was in the log before.
-                    let _ = self.leader.ack(&self.state, delivery.eval, delivery.token, self.now);
+                Need::Release(release) => {
+                    assert!(release.back.is_empty(), "nothing is given back here: {release:?}");
+                    self.leader.release(&self.state, &release, self.now);
                     Outcome::Done
                 }
-                Need::Nack(delivery) => panic!("nothing is given back here: {delivery:?}"),
             };
             need = self.worker.step(outcome, self.now);
         }
+    }
+
+    fn settle(&mut self, settlement: Settlement) -> Receipt {
+        let placed = settlement.plan.placed.iter();
+        let placed: Vec<(NodeId, AllocId)> =
+            placed.flat_map(|placed| placed.nodes.iter().copied().zip(placed.ids.iter().copied())).collect();
+        let receipt = self.submit(&Command::SettleEval(Box::new(settlement)));
+        for (node, alloc) in placed {
+            self.due.push(Reverse((self.now.plus(RUNS), Due::Complete(node, alloc))));
+        }
+        receipt
     }
 
     /// Decides, folds, publishes, and has the leader look.

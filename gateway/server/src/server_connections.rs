@@ -220,7 +220,7 @@ impl Handler for NoCalls {
 #[cfg(test)]
 mod tests {
     use base::{Duration as Span, Index, Time, Uuid};
-    use control::broker::{Delivery, NotHeld};
+    use control::broker::{Delivery, NotHeld, Release};
     use control::{Receipt, SubmitError};
     use model::command::{EvalEnd, Plan, RegisterJob, Reply, Settlement, Verdict};
     use model::document::{Job, Node};
@@ -260,7 +260,15 @@ mod tests {
             });
             same(&LeaderCall::Submit(Box::new(Request::named(RequestId(id(9)), actor, command))));
         }
-        same(&LeaderCall::Dequeue { types: vec![JobType::Service, JobType::Batch], patience: Span(5) });
+        let types = vec![JobType::Service, JobType::Batch];
+        same(&LeaderCall::Dequeue { types, patience: Span(5), max: 64 });
+        let delivery = Delivery { eval: EvalId(id(4)), token: u64::MAX, wait_index: Index(1) };
+        same(&LeaderCall::TouchAll(vec![delivery.clone()]));
+        same(&LeaderCall::SubmitAll(vec![Request::unnamed(
+            Actor::Server("worker".to_string()),
+            Command::SettleEval(Box::new(settlement())),
+        )]));
+        same(&LeaderCall::Release(Release { done: vec![delivery.clone()], back: vec![delivery.clone()] }));
         same(&LeaderCall::ReadIndex { confirmed: true });
         same(&LeaderCall::KeepImage);
         same(&LeaderCall::RenewLock { key: model::VariableKey::new("default", "a/b"), lock: id(10) });
@@ -287,11 +295,11 @@ mod tests {
             LeaderAnswer::Submitted(Err(SubmitError::Rejected(invalid))),
             LeaderAnswer::Submitted(Err(SubmitError::Refused("the disk is full".to_string()))),
             LeaderAnswer::Dequeued(None),
-            LeaderAnswer::Dequeued(Some(Delivery {
-                eval: EvalId(id(4)),
-                token: u64::MAX,
-                wait_index: Index(1),
-            })),
+            LeaderAnswer::Dequeued(Some(delivery.clone())),
+            LeaderAnswer::DequeuedAll(vec![delivery]),
+            LeaderAnswer::HeldAll(vec![true, false]),
+            LeaderAnswer::SubmittedAll(vec![Err(SubmitError::Busy)]),
+            LeaderAnswer::Released,
             LeaderAnswer::Held(Err(NotHeld::WrongToken)),
             LeaderAnswer::Heartbeat(Some(Span::from_secs(12))),
             LeaderAnswer::ReadIndex(Some(Index(3))),

@@ -52,12 +52,23 @@ pub fn with_job(
 pub fn settled(state: &State, settlement: &Settlement, now: Time) -> Result<(State, Decision), Rejection> {
     let mut fork = state.clone();
     let at = moment(&fork, now);
-    // A stream of its own: what was registered in the fork may have taken its ids from the same seed.
-    let seed = Rng::stream(settlement.plan.seed, "settlement in a fork").next();
-    let mut ctx = Context::new(at.index, at.time, seed);
+    let mut ctx = Context::new(at.index, at.time, settlement_seed(settlement));
     let decision = plan::decide::settle(state, &mut ctx, settlement)?;
     fold(&mut fork, at, 0, &decision.events);
     Ok((fork, decision))
+}
+
+/// Puts a worker's result into a state that further plans are made on. The index stays that of the state, because what
+/// follows is planned on that. False when the result is not accepted in full, and not in the state then.
+pub fn put_ahead(state: &mut State, settlement: &Settlement, now: Time) -> bool {
+    let at = moment(state, now);
+    let mut ctx = Context::new(at.index, at.time, settlement_seed(settlement));
+    let Ok(decision) = plan::decide::settle(state, &mut ctx, settlement) else { return false };
+    let is_full = decision.verdict.as_ref().is_some_and(|verdict| verdict.full);
+    if is_full {
+        state.absorb(at, &record(0), decision.events.iter(), &mut Delta::default());
+    }
+    is_full
 }
 
 /// The state after one more command.
@@ -103,9 +114,17 @@ fn moment(state: &State, now: Time) -> Moment {
     Moment { index: state.index.next(), time: now.max(state.time), epoch: EPOCH }
 }
 
+/// A stream of its own: what was registered in the fork may have taken its ids from the same seed.
+fn settlement_seed(settlement: &Settlement) -> u64 {
+    Rng::stream(settlement.plan.seed, "settlement in a fork").next()
+}
+
 fn fold(fork: &mut State, at: Moment, kind: u16, events: &[Event]) {
-    let record = CommandRecord { request: RequestId::default(), kind, actor: Actor::ANONYMOUS };
     let mut delta = Delta::default();
-    fork.absorb(at, &record, events.iter(), &mut delta);
+    fork.absorb(at, &record(kind), events.iter(), &mut delta);
     fork.seal(at, &delta);
+}
+
+fn record(kind: u16) -> CommandRecord {
+    CommandRecord { request: RequestId::default(), kind, actor: Actor::ANONYMOUS }
 }

@@ -7,7 +7,7 @@ use base::{Duration, Index, Uuid};
 use model::{EvalId, JobType, NodeId, Request, VariableKey};
 use serde::{Deserialize, Serialize};
 
-use crate::leader::broker::{Delivery, NotHeld};
+use crate::leader::broker::{Delivery, NotHeld, Release};
 use crate::leader::locks::NotRenewed;
 use crate::sequencer::{Receipt, SubmitError};
 
@@ -15,10 +15,13 @@ use crate::sequencer::{Receipt, SubmitError};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum LeaderCall {
     Submit(Box<Request>),
-    /// An evaluation for a worker; the leader waits up to `patience` for one.
+    /// Evaluations for a worker; the leader waits up to `patience` for one.
     Dequeue {
         types: Vec<JobType>,
         patience: Duration,
+        /// At most so many. Servers of the first releases do not say it, and take one.
+        #[serde(default)]
+        max: usize,
     },
     /// The worker still works on it.
     Touch {
@@ -40,6 +43,11 @@ pub enum LeaderCall {
     Heartbeat {
         node: NodeId,
     },
+    /// The same about several evaluations. Only a leader that delivers several is asked like this, as it is with the two
+    /// calls that follow.
+    TouchAll(Vec<Delivery>),
+    SubmitAll(Vec<Request>),
+    Release(Release),
     /// The index that a reader must have seen; `confirmed` by a quorum after the call.
     ReadIndex {
         confirmed: bool,
@@ -58,7 +66,12 @@ pub enum LeaderCall {
 pub enum LeaderAnswer {
     Submitted(Result<Receipt, SubmitError>),
     Dequeued(Option<Delivery>),
+    /// To who says how many.
+    DequeuedAll(Vec<Delivery>),
     Held(Result<(), NotHeld>),
+    HeldAll(Vec<bool>),
+    SubmittedAll(Vec<Result<Receipt, SubmitError>>),
+    Released,
     /// How long the node may be silent now.
     #[serde(rename = "Heard")]
     Heartbeat(Option<Duration>),

@@ -1,9 +1,10 @@
 //! A scheduler worker as a machine: it says what it needs next, and is called again with what came of it.
 //!
-//! One evaluation at a time: dequeue it, wait for a state that knows it, schedule, bring the plan, until the plan is
-//! accepted in full or trying again is of no use. The driver's threads and the simulator run the same machine.
+//! It takes what waits, up to a bound: dequeue evaluations of different jobs, wait for a state that knows them, schedule
+//! each on top of the plans before it, bring all plans at once, and go on with those that were not accepted in full until
+//! trying again is of no use. One commit serves the whole group. The driver's threads and the simulator run the same machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -14,11 +15,17 @@ use placement::{Attempts, Memory};
 use state::State;
 use state::eval::Eval;
 
-use crate::leader::broker::Delivery;
+use crate::leader::broker::{Delivery, Release};
 use crate::sequencer::{Receipt, SubmitError};
 
 /// What every worker can schedule.
 pub const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
+
+/// Evaluations that a worker takes at once at most. The first plan of a group waits until the last one is made.
+pub const GROUP_MAX: usize = 64;
+
+/// Placements after which a worker submits the plans it has before it makes more of them.
+const ROUND_PLACEMENTS: usize = 512;
 
 /// How long a worker waits for its server to have seen what the evaluation is about.
 pub const SYNC_LIMIT: Duration = Duration::from_secs(5);
@@ -33,53 +40,80 @@ const ENDED_PROCESS: &str = "this server ended twice while its scheduler was at 
 /// What a worker needs next. Exactly one [`Outcome`] answers it.
 #[derive(Debug)]
 pub enum Need {
-    /// An evaluation from the leader: [`Outcome::Dequeued`].
+    /// Evaluations from the leader, of different jobs: [`Outcome::Dequeued`].
     Dequeue,
     /// This server's state at this index or later: [`Outcome::State`], or [`Outcome::TimedOut`] after `limit`.
     State { index: Index, limit: Duration },
-    /// Whether the leader still counts on this worker: [`Outcome::Held`].
-    Touch(Delivery),
-    /// The plan, to be decided by the leader: [`Outcome::Submitted`].
-    Submit(Box<Settlement>),
-    /// The evaluation is done: [`Outcome::Done`], also if the broker could not be reached.
-    Ack(Delivery),
-    /// The evaluation is given back: [`Outcome::Done`], also if the broker could not be reached.
-    Nack(Delivery),
+    /// Time to schedule this evaluation: [`Outcome::Go`].
+    Schedule(EvalId),
+    /// Whether the leader still counts on this worker, for each of them: [`Outcome::Held`].
+    Touch(Vec<Delivery>),
+    /// Plans, to be decided by the leader in this order: [`Outcome::Submitted`].
+    Submit(Vec<Settlement>),
+    /// The worker has these no longer: [`Outcome::Done`], also if the broker could not be reached.
+    Release(Release),
 }
 
 /// What came of what the worker needed.
 #[derive(Debug)]
 pub enum Outcome {
-    Dequeued(Option<Delivery>),
+    /// None, when there are none.
+    Dequeued(Vec<Delivery>),
     State(Arc<State>),
     TimedOut,
-    /// An answer that does not come counts as no.
-    Held(bool),
-    Submitted(Result<Receipt, SubmitError>),
+    Go,
+    /// One for each, in order. An answer that does not come counts as no.
+    Held(Vec<bool>),
+    /// One for each, in order.
+    Submitted(Vec<Result<Receipt, SubmitError>>),
     Done,
+}
+
+/// An evaluation that this worker has.
+#[derive(Debug)]
+struct Item {
+    delivery: Delivery,
+    attempts: Attempts,
 }
 
 #[derive(Debug)]
 enum Stage {
     Idle,
-    /// For a state on which the evaluation can be scheduled. Having tried before, it has no time to lose.
+    /// For a state on which they can be scheduled. Having tried before, they have no time to lose.
     Syncing {
-        delivery: Delivery,
-        attempts: Attempts,
+        items: Vec<Item>,
         first: bool,
     },
-    Touching {
-        delivery: Delivery,
-        attempts: Attempts,
-        settlement: Box<Settlement>,
+    Scheduling(Round),
+    Touching(Round),
+    Submitting(Round),
+    /// Goes on with the rest on a state of this index or later.
+    Releasing {
+        rest: Vec<Item>,
+        index: Index,
     },
-    Submitting {
-        delivery: Delivery,
-        attempts: Attempts,
-    },
-    /// The evaluation was given back because this server is behind: it catches up first.
+    /// They were given back because this server is behind: it catches up first.
     GivingBack(Index),
     Behind,
+}
+
+/// Plans that are made on one state, each on top of those before it, and submitted at once.
+///
+/// They have one time, and consecutive seeds: whoever makes a decision again finds by that which plans came before it.
+#[derive(Debug)]
+struct Round {
+    /// The state with the plans so far. Its index is that of the state.
+    ahead: Arc<State>,
+    now: Time,
+    /// Of the first plan.
+    seed: u64,
+    waiting: VecDeque<Item>,
+    planned: Vec<(Item, Settlement)>,
+    /// There is nothing to do about them.
+    over: Vec<Delivery>,
+    placements: usize,
+    /// No plan may rest on the last one.
+    closed: bool,
 }
 
 pub struct Worker {
@@ -94,7 +128,7 @@ pub struct Worker {
 pub type Scheduler = fn(&mut Memory, &State, &Eval, u64, Time) -> placement::Outcome;
 
 impl Worker {
-    /// `seeds` break ties of the scheduler: one is drawn for each try.
+    /// `seeds` break ties of the scheduler: one is drawn for each round of plans.
     pub fn new(seeds: Rng) -> Worker {
         Worker {
             stage: Stage::Idle,
@@ -115,7 +149,7 @@ impl Worker {
     }
 
     /// The first need, and again after the worker was interrupted: what it was at is left to the leader, which takes
-    /// the evaluation back when the worker stays silent.
+    /// the evaluations back when the worker stays silent.
     pub fn begin(&mut self) -> Need {
         self.stage = Stage::Idle;
         Need::Dequeue
@@ -127,29 +161,17 @@ impl Worker {
     /// If that is not what was needed.
     pub fn step(&mut self, outcome: Outcome, now: Time) -> Need {
         match (std::mem::replace(&mut self.stage, Stage::Idle), outcome) {
-            (Stage::Idle, Outcome::Dequeued(None) | Outcome::Done) => Need::Dequeue,
-            (Stage::Idle, Outcome::Dequeued(Some(delivery))) => {
-                let index = delivery.wait_index;
-                self.stage = Stage::Syncing { delivery, attempts: Attempts::default(), first: true };
-                Need::State { index, limit: SYNC_LIMIT }
+            (Stage::Idle, Outcome::Done) => Need::Dequeue,
+            (Stage::Idle, Outcome::Dequeued(deliveries)) => self.dequeued(deliveries),
+            (Stage::Syncing { items, .. }, Outcome::State(state)) => {
+                let (now, seed) = (now.max(state.time), self.seeds.next());
+                self.next_plan(Round::new(state, now, seed, items))
             }
-            (Stage::Syncing { delivery, attempts, .. }, Outcome::State(state)) => {
-                self.schedule(delivery, attempts, &state, now)
-            }
-            (Stage::Syncing { delivery, first, .. }, Outcome::TimedOut) => {
-                if first {
-                    self.stage = Stage::GivingBack(delivery.wait_index);
-                }
-                Need::Nack(delivery)
-            }
-            (Stage::Touching { delivery, attempts, settlement }, Outcome::Held(true)) => {
-                self.stage = Stage::Submitting { delivery, attempts };
-                Need::Submit(settlement)
-            }
-            (Stage::Touching { delivery, .. }, Outcome::Held(false)) => Need::Ack(delivery),
-            (Stage::Submitting { delivery, attempts }, Outcome::Submitted(outcome)) => {
-                self.settled(delivery, attempts, outcome)
-            }
+            (Stage::Syncing { items, first }, Outcome::TimedOut) => self.give_back(items, first),
+            (Stage::Scheduling(round), Outcome::Go) => self.plan(round),
+            (Stage::Touching(round), Outcome::Held(held)) => self.held(round, &held),
+            (Stage::Submitting(round), Outcome::Submitted(outcomes)) => self.submitted(round, outcomes),
+            (Stage::Releasing { rest, index }, Outcome::Done) => self.sync(rest, index, false),
             (Stage::GivingBack(index), Outcome::Done) => {
                 self.stage = Stage::Behind;
                 Need::State { index, limit: Duration(SYNC_LIMIT.0 * SLOW_SERVER_FACTOR) }
@@ -159,82 +181,200 @@ impl Worker {
         }
     }
 
-    /// The evaluation that the next state is for.
-    pub fn evaluation(&self) -> Option<EvalId> {
+    /// What the next plan is made on: a state, and the plans of this round that are to come before it.
+    pub fn plans_on(&self) -> Option<&Arc<State>> {
         match &self.stage {
-            Stage::Syncing { delivery, .. } => Some(delivery.eval),
+            Stage::Scheduling(round) => Some(&round.ahead),
             _ => None,
         }
     }
 
     /// The plan that was made last, until it is submitted.
-    pub fn settlement(&self) -> Option<&Settlement> {
+    pub fn planned_last(&self) -> Option<(&Delivery, &Settlement)> {
         match &self.stage {
-            Stage::Touching { settlement, .. } => Some(settlement),
+            Stage::Scheduling(round) | Stage::Touching(round) => round.planned.last(),
             _ => None,
         }
+        .map(|(item, settlement)| (&item.delivery, settlement))
     }
 
-    fn schedule(&mut self, delivery: Delivery, attempts: Attempts, state: &State, now: Time) -> Need {
-        let seed = self.seeds.next();
-        let Some(eval) = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal()) else {
-            return Need::Ack(delivery);
+    fn dequeued(&mut self, deliveries: Vec<Delivery>) -> Need {
+        let index = deliveries.iter().map(|delivery| delivery.wait_index).max();
+        let items = deliveries.into_iter().map(|delivery| Item { delivery, attempts: Attempts::default() });
+        self.sync(items.collect(), index.unwrap_or(Index::ZERO), true)
+    }
+
+    fn sync(&mut self, items: Vec<Item>, index: Index, first: bool) -> Need {
+        if items.is_empty() {
+            return Need::Dequeue;
+        }
+        self.stage = Stage::Syncing { items, first };
+        Need::State { index, limit: SYNC_LIMIT }
+    }
+
+    fn give_back(&mut self, items: Vec<Item>, first: bool) -> Need {
+        let back: Vec<Delivery> = items.into_iter().map(|item| item.delivery).collect();
+        if first {
+            let index = back.iter().map(|delivery| delivery.wait_index).max();
+            self.stage = Stage::GivingBack(index.expect("who waits for a state has an evaluation"));
+        }
+        Need::Release(Release { done: Vec::new(), back })
+    }
+
+    /// Time for the next plan, or all are made.
+    fn next_plan(&mut self, mut round: Round) -> Need {
+        while let Some(item) = round.waiting.front().filter(|_| round.takes_more()) {
+            let eval = round.ahead.evals.lookup(item.delivery.eval).filter(|eval| !eval.status.is_terminal());
+            let Some(eval) = eval else {
+                round.over.extend(round.waiting.pop_front().map(|item| item.delivery));
+                continue;
+            };
+            if self.ends_without_plan(item, eval) && !round.planned.is_empty() {
+                break;
+            }
+            let eval = item.delivery.eval;
+            self.stage = Stage::Scheduling(round);
+            return Need::Schedule(eval);
+        }
+        if round.planned.is_empty() {
+            return self.release(round, Release::default(), Vec::new());
+        }
+        let held = round.planned.iter().map(|(item, _)| item.delivery.clone()).collect();
+        self.stage = Stage::Touching(round);
+        Need::Touch(held)
+    }
+
+    /// What is made of it is not what the scheduler plans, and nothing may rest on that.
+    fn ends_without_plan(&self, item: &Item, eval: &Eval) -> bool {
+        self.deadly.contains(&item.delivery.eval) || item.attempts.are_spent(eval.facts.kind)
+    }
+
+    fn plan(&mut self, mut round: Round) -> Need {
+        let item = round.waiting.pop_front().expect("an evaluation was to be scheduled");
+        let seed = round.seed.wrapping_add(round.planned.len() as u64);
+        let eval = round.ahead.evals.lookup(item.delivery.eval).expect("it was just looked up");
+        round.closed = self.ends_without_plan(&item, eval);
+        let settlement = match self.settlement(&round, &item, eval, seed) {
+            Ok(settlement) => settlement,
+            Err(why) => {
+                tracing::error!(eval = %item.delivery.eval, why, "the scheduler panicked; the evaluation fails");
+                round.closed = true;
+                let why = format!("the scheduler panicked: {why}");
+                placement::quarantine(&round.ahead, eval, seed, round.now, &why)
+            }
         };
-        let now = now.max(state.time);
-        if self.deadly.contains(&delivery.eval) {
-            let settlement = placement::quarantine(state, eval, seed, now, ENDED_PROCESS);
-            return self.touching(delivery, attempts, settlement);
+        round.placements += settlement.plan.placed.iter().map(|placed| placed.ids.len()).sum::<usize>();
+        if round.takes_more() && !round.waiting.is_empty() {
+            let ahead = Arc::make_mut(&mut round.ahead);
+            round.closed = !rules::fork::put_ahead(ahead, &settlement, round.now);
+        }
+        round.planned.push((item, settlement));
+        self.next_plan(round)
+    }
+
+    /// # Errors
+    /// What the scheduler's panic said.
+    fn settlement(
+        &mut self,
+        round: &Round,
+        item: &Item,
+        eval: &Eval,
+        seed: u64,
+    ) -> Result<Settlement, String> {
+        let (state, now) = (&*round.ahead, round.now);
+        if self.deadly.contains(&item.delivery.eval) {
+            return Ok(placement::quarantine(state, eval, seed, now, ENDED_PROCESS));
         }
         let scheduler = self.scheduler;
-        let plan = |memory: &mut Memory| {
+        guarded(&mut self.memory, |memory| {
             let outcome = scheduler(memory, state, eval, seed, now);
-            match attempts.are_spent(eval.facts.kind) {
+            match item.attempts.are_spent(eval.facts.kind) {
                 true => placement::give_up(state, eval, seed, &outcome),
                 false => outcome.settlement,
             }
-        };
-        match guarded(&mut self.memory, plan) {
-            Ok(settlement) => self.touching(delivery, attempts, settlement),
-            Err(why) => {
-                tracing::error!(eval = %delivery.eval, why, "the scheduler panicked; the evaluation fails");
-                let why = format!("the scheduler panicked: {why}");
-                let settlement = placement::quarantine(state, eval, seed, now, &why);
-                self.touching(delivery, attempts, settlement)
-            }
+        })
+    }
+
+    /// Plans that rest on one that is not submitted are made again.
+    fn held(&mut self, mut round: Round, held: &[bool]) -> Need {
+        assert_eq!(held.len(), round.planned.len(), "each evaluation is held or not");
+        if let Some(lost) = held.iter().position(|held| !held) {
+            let mut left = round.planned.split_off(lost).into_iter().map(|(item, _)| item);
+            round.over.extend(left.next().map(|item| item.delivery));
+            left.rev().for_each(|item| round.waiting.push_front(item));
         }
+        if round.planned.is_empty() {
+            return self.release(round, Release::default(), Vec::new());
+        }
+        let settlements = round.planned.iter_mut().map(|(item, settlement)| {
+            let eval = item.delivery.eval;
+            std::mem::replace(settlement, Settlement { eval, plan: Default::default(), end: None })
+        });
+        let settlements = settlements.collect();
+        self.stage = Stage::Submitting(round);
+        Need::Submit(settlements)
     }
 
-    fn touching(&mut self, delivery: Delivery, attempts: Attempts, settlement: Settlement) -> Need {
-        let settlement = Box::new(settlement);
-        self.stage = Stage::Touching { delivery: delivery.clone(), attempts, settlement };
-        Need::Touch(delivery)
-    }
-
-    fn settled(
-        &mut self,
-        delivery: Delivery,
-        mut attempts: Attempts,
-        outcome: Result<Receipt, SubmitError>,
-    ) -> Need {
-        match outcome {
-            Ok(receipt) => {
-                let verdict = receipt.reply.verdict.expect("a settlement is answered with a verdict");
-                if verdict.full {
-                    return Need::Ack(delivery);
+    fn submitted(&mut self, mut round: Round, outcomes: Vec<Result<Receipt, SubmitError>>) -> Need {
+        assert_eq!(outcomes.len(), round.planned.len(), "each plan is answered");
+        let (mut release, mut again) = (Release::default(), Vec::new());
+        for ((mut item, _), outcome) in std::mem::take(&mut round.planned).into_iter().zip(outcomes) {
+            match outcome {
+                Ok(receipt) => {
+                    let verdict = receipt.reply.verdict.expect("a settlement is answered with a verdict");
+                    if verdict.full {
+                        release.done.push(item.delivery);
+                        continue;
+                    }
+                    item.attempts.count(&verdict);
+                    again.push((item, receipt.index));
                 }
-                attempts.count(&verdict);
-                self.stage = Stage::Syncing { delivery, attempts, first: false };
-                Need::State { index: receipt.index, limit: SYNC_LIMIT }
-            }
-            // It ended while this worker was at it.
-            Err(SubmitError::Rejected(Rejection::EvalNotOutstanding(_) | Rejection::EvalUnknown(_))) => {
-                Need::Ack(delivery)
-            }
-            Err(error) => {
-                tracing::debug!(eval = %delivery.eval, %error, "an evaluation is given back");
-                Need::Nack(delivery)
+                // It ended while this worker was at it.
+                Err(SubmitError::Rejected(Rejection::EvalNotOutstanding(_) | Rejection::EvalUnknown(_))) => {
+                    release.done.push(item.delivery);
+                }
+                Err(error) => {
+                    tracing::debug!(eval = %item.delivery.eval, %error, "an evaluation is given back");
+                    release.back.push(item.delivery);
+                }
             }
         }
+        self.release(round, release, again)
+    }
+
+    /// Releases what is over, and goes on with the rest: what is to be tried again, on the state that its last try led to,
+    /// and what has waited.
+    fn release(&mut self, round: Round, mut release: Release, again: Vec<(Item, Index)>) -> Need {
+        let seen = again.iter().map(|(_, index)| *index);
+        let index = seen.max().unwrap_or(Index::ZERO).max(round.ahead.index);
+        let rest: Vec<Item> = again.into_iter().map(|(item, _)| item).chain(round.waiting).collect();
+        release.done.extend(round.over);
+        if release == Release::default() {
+            return self.sync(rest, index, false);
+        }
+        if !rest.is_empty() {
+            self.stage = Stage::Releasing { rest, index };
+        }
+        Need::Release(release)
+    }
+}
+
+impl Round {
+    fn new(state: Arc<State>, now: Time, seed: u64, items: Vec<Item>) -> Round {
+        Round {
+            ahead: state,
+            now,
+            seed,
+            waiting: items.into(),
+            planned: Vec::new(),
+            over: Vec::new(),
+            placements: 0,
+            closed: false,
+        }
+    }
+
+    fn takes_more(&self) -> bool {
+        !self.closed && self.placements < ROUND_PLACEMENTS
     }
 }
 

@@ -71,7 +71,11 @@ impl Bench {
     }
 
     fn dequeue(&mut self) -> Option<Delivery> {
-        self.broker.dequeue(&self.state, &TYPES, self.now, &mut self.chance)
+        self.dequeue_all(1).pop()
+    }
+
+    fn dequeue_all(&mut self, max: usize) -> Vec<Delivery> {
+        self.broker.dequeue(&self.state, &TYPES, max, self.now, &mut self.chance)
     }
 
     fn job_of(&self, eval: EvalId) -> String {
@@ -89,6 +93,20 @@ impl Bench {
         self.now = self.now.plus(Duration::from_secs(secs));
         self.broker.expire(&self.state, self.now, &mut self.chance)
     }
+}
+
+#[test]
+fn a_worker_gets_at_most_half_of_what_is_ready() {
+    let mut bench = Bench::new();
+    for number in 0..5 {
+        bench.job(&format!("job-{number}"), 50);
+    }
+    let mut took = || bench.dequeue_all(64).len();
+    assert_eq!([took(), took(), took(), took()], [3, 1, 1, 0]);
+    bench.job("late", 50);
+    bench.job("later", 50);
+    bench.job("last", 50);
+    assert_eq!(bench.dequeue_all(1).len(), 1);
 }
 
 #[test]

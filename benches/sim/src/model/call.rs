@@ -76,9 +76,10 @@ impl Ask {
 
     fn name(&self) -> &'static str {
         match self {
-            Ask::Leader(LeaderCall::Submit(_)) => "command",
+            Ask::Leader(LeaderCall::Submit(_) | LeaderCall::SubmitAll(_)) => "command",
             Ask::Leader(LeaderCall::Dequeue { .. }) => "dequeue",
-            Ask::Leader(LeaderCall::Touch { .. }) => "touch",
+            Ask::Leader(LeaderCall::Touch { .. } | LeaderCall::TouchAll(_)) => "touch",
+            Ask::Leader(LeaderCall::Release(_)) => "release",
             Ask::Leader(LeaderCall::Ack { .. }) => "ack",
             Ask::Leader(LeaderCall::Nack { .. }) => "nack",
             Ask::Leader(LeaderCall::Heartbeat { .. }) | Ask::Beat(_) => "heartbeat",
@@ -108,8 +109,17 @@ impl Reply {
                 Ok(_) => "nothing to do".to_string(),
                 Err(error) => error.to_string(),
             },
-            Reply::Leader(LeaderAnswer::Dequeued(Some(delivery))) => format!("evaluation {}", delivery.eval),
-            Reply::Leader(LeaderAnswer::Dequeued(None)) => "no evaluation".to_string(),
+            Reply::Leader(LeaderAnswer::DequeuedAll(deliveries)) => {
+                let evals: Vec<String> = deliveries.iter().map(|one| one.eval.to_string()).collect();
+                format!("evaluations [{}]", evals.join(", "))
+            }
+            Reply::Leader(LeaderAnswer::SubmittedAll(outcomes)) => {
+                format!(
+                    "{} of {} plans done",
+                    outcomes.iter().filter(|one| one.is_ok()).count(),
+                    outcomes.len()
+                )
+            }
             Reply::Leader(answer) => format!("{answer:?}"),
             Reply::Assigned { index, allocs } => format!("{} allocations at {index}", allocs.len()),
             Reply::Allocs(found) => format!("{} allocations", found.len()),

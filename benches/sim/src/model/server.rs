@@ -27,7 +27,7 @@ use crate::shown::{Committed, Shelf, Shown};
 /// How long a node's query is held open.
 const QUERY_HOLD: Duration = Duration::from_secs(120);
 
-type Done = Arc<Mutex<Vec<(u64, Result<Receipt, SubmitError>)>>>;
+type Done = Arc<Mutex<Vec<(u64, LeaderAnswer)>>>;
 
 /// What a server did, for the world around it.
 pub enum Out {
@@ -87,6 +87,7 @@ struct Query {
 struct Dequeue {
     call: Call,
     types: Vec<JobType>,
+    max: usize,
     until: Time,
 }
 
@@ -361,7 +362,7 @@ impl Server {
         let (over, left) = self.dequeues.drain(..).partition(|dequeue| dequeue.until <= now);
         self.dequeues = left;
         let over: VecDeque<Dequeue> = over;
-        over.into_iter().for_each(|dequeue| self.reply(dequeue.call, LeaderAnswer::Dequeued(None)));
+        over.into_iter().for_each(|dequeue| self.reply(dequeue.call, LeaderAnswer::DequeuedAll(Vec::new())));
         self.answer_queries(now);
     }
 
@@ -386,30 +387,36 @@ impl Server {
         let clock = self.clock(now);
         match question {
             LeaderCall::Submit(request) => self.submit(call, *request),
-            LeaderCall::Dequeue { types, patience } => {
-                self.dequeues.push_back(Dequeue { call, types, until: now.plus(self.clock.takes(patience)) });
+            LeaderCall::Dequeue { types, patience, max } => {
+                let until = now.plus(self.clock.takes(patience));
+                self.dequeues.push_back(Dequeue { call, types, max, until });
                 self.deliver(now);
             }
             LeaderCall::Touch { eval, token } => {
                 let held = self.leader.touch(eval, token, clock);
                 self.reply(call, LeaderAnswer::Held(held));
             }
-            LeaderCall::Ack { eval, token } => {
-                // Not held any more: its end was seen in the log before the worker came here.
-                let _ended = self.leader.ack(&self.published, eval, token, clock);
-                self.reply(call, LeaderAnswer::Held(Ok(())));
-                self.deliver(now);
+            LeaderCall::SubmitAll(requests) => self.submit_all(call, requests),
+            LeaderCall::TouchAll(deliveries) => {
+                let held = deliveries.iter().map(|one| self.leader.touch(one.eval, one.token, clock).is_ok());
+                let held = held.collect();
+                self.reply(call, LeaderAnswer::HeldAll(held));
             }
-            LeaderCall::Nack { eval, token } => {
-                let failed = self.leader.nack(eval, token, clock).ok().flatten();
-                self.reply(call, LeaderAnswer::Held(Ok(())));
-                self.submit_orders(failed);
+            LeaderCall::Release(release) => {
+                let orders = self.leader.release(&self.published, &release, clock);
+                self.reply(call, LeaderAnswer::Released);
+                self.submit_orders(orders);
+                self.deliver(now);
             }
             LeaderCall::RenewLock { key, lock } => {
                 let renewed = self.leader.renew_lock(&self.published, &key, lock, clock);
                 self.reply(call, LeaderAnswer::Renewed(renewed));
             }
-            LeaderCall::Heartbeat { .. } | LeaderCall::ReadIndex { .. } | LeaderCall::KeepImage => {
+            LeaderCall::Heartbeat { .. }
+            | LeaderCall::ReadIndex { .. }
+            | LeaderCall::KeepImage
+            | LeaderCall::Ack { .. }
+            | LeaderCall::Nack { .. } => {
                 unreachable!("nobody calls {question:?} in this layer")
             }
         }
@@ -422,9 +429,30 @@ impl Server {
     fn submit(&mut self, call: Call, request: Request) {
         let (number, done) = (call.number, self.done.clone());
         self.calls.insert(number, call);
-        let answer = Box::new(move |outcome| done.lock().push((number, outcome)));
-        let lane = Lane::of(&request.command);
-        if let Err(submission) = self.lanes.push(lane, Submission { request, answer }) {
+        let answer = Box::new(move |outcome| done.lock().push((number, LeaderAnswer::Submitted(outcome))));
+        self.queue(Submission { request, answer });
+    }
+
+    /// Answered once all are.
+    fn submit_all(&mut self, call: Call, requests: Vec<Request>) {
+        let number = call.number;
+        self.calls.insert(number, call);
+        let outcomes = Arc::new(Mutex::new(vec![None; requests.len()]));
+        for (position, request) in requests.into_iter().enumerate() {
+            let (done, outcomes) = (self.done.clone(), outcomes.clone());
+            let answer = Box::new(move |outcome| {
+                let mut outcomes = outcomes.lock();
+                outcomes[position] = Some(outcome);
+                let all: Option<Vec<_>> = outcomes.iter().cloned().collect();
+                done.lock().extend(all.map(|all| (number, LeaderAnswer::SubmittedAll(all))));
+            });
+            self.queue(Submission { request, answer });
+        }
+    }
+
+    fn queue(&mut self, submission: Submission) {
+        let lane = Lane::of(&submission.request.command);
+        if let Err(submission) = self.lanes.push(lane, submission) {
             (submission.answer)(Err(SubmitError::Busy));
         }
     }
@@ -455,24 +483,27 @@ impl Server {
     fn deliver(&mut self, now: Time) {
         let clock = self.clock(now);
         while let Some(first) = self.dequeues.front() {
-            let Some(delivery) = self.leader.dequeue(&self.published, &first.types, clock) else { return };
+            let deliveries = self.leader.dequeue(&self.published, &first.types, first.max, clock);
+            if deliveries.is_empty() {
+                return;
+            }
             let Dequeue { call, .. } = self.dequeues.pop_front().expect("the front was just looked at");
-            self.out.push(Out::Delivered(delivery.clone()));
-            self.reply(call, LeaderAnswer::Dequeued(Some(delivery)));
+            self.out.extend(deliveries.iter().cloned().map(Out::Delivered));
+            self.reply(call, LeaderAnswer::DequeuedAll(deliveries));
         }
     }
 
     /// Sends what the sequencer answered.
     fn answer(&mut self, now: Time) {
         let done = std::mem::take(&mut *self.done.lock());
-        for (number, outcome) in done {
+        for (number, answer) in done {
             let Some(call) = self.calls.remove(&number) else { continue };
-            let reply = match &call.ask {
-                Ask::Beat(request) => {
+            let reply = match (&call.ask, answer) {
+                (Ask::Beat(request), LeaderAnswer::Submitted(outcome)) => {
                     let ttl = self.grant(&request.actor, &outcome, now);
                     Reply::Lease { outcome, ttl }
                 }
-                _ => Reply::Leader(LeaderAnswer::Submitted(outcome)),
+                (_, answer) => Reply::Leader(answer),
             };
             self.out.push(Out::Reply { call, reply });
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::{Duration, Index, Rng, Time};
 use control::broker::Delivery;
-use control::worker::{Need, Outcome, TYPES, Worker};
+use control::worker::{GROUP_MAX, Need, Outcome, TYPES, Worker};
 use control::{LeaderAnswer, LeaderCall, SubmitError};
 use model::command::{Plan, Settlement};
 use model::{Actor, Command, Request};
@@ -28,15 +28,16 @@ enum Stage {
     Asked(Asked),
     /// Its server's state at that index.
     Behind { index: Index, until: Time },
-    /// The plan is made, and takes its time.
-    Thinking(Delivery),
+    /// The plans are made, and take their time.
+    Thinking(Vec<Delivery>),
 }
 
 #[derive(Clone, Copy)]
 enum Asked {
     Work,
-    Touch,
-    Submit,
+    /// About so many.
+    Touch(usize),
+    Submit(usize),
     /// Whatever the answer is, the worker goes on.
     Anything,
 }
@@ -111,8 +112,8 @@ impl SimWorker {
             Stage::Asked(asked) => self.stage = Stage::Asked(asked),
             Stage::Behind { until, .. } if until <= view.running => self.step(Outcome::TimedOut, view),
             Stage::Behind { index, until } => self.stage = Stage::Behind { index, until },
-            Stage::Thinking(Delivery { eval, token, .. }) => {
-                self.ask(Asked::Touch, LeaderCall::Touch { eval, token });
+            Stage::Thinking(deliveries) => {
+                self.ask(Asked::Touch(deliveries.len()), LeaderCall::TouchAll(deliveries));
             }
         }
     }
@@ -134,14 +135,17 @@ impl SimWorker {
             None => Err(SubmitError::Unknown),
         };
         let outcome = match (asked, answer) {
-            (Asked::Work, Ok(LeaderAnswer::Dequeued(delivery))) => Outcome::Dequeued(delivery),
+            (Asked::Work, Ok(LeaderAnswer::DequeuedAll(deliveries))) => Outcome::Dequeued(deliveries),
             (Asked::Work, _) => {
                 self.enter(Stage::Resting);
                 return self.out.push(WorkerOut::After(RETRY_AFTER));
             }
-            (Asked::Touch, answer) => Outcome::Held(answer == Ok(LeaderAnswer::Held(Ok(())))),
-            (Asked::Submit, Ok(LeaderAnswer::Submitted(outcome))) => Outcome::Submitted(outcome),
-            (Asked::Submit, answer) => Outcome::Submitted(Err(answer.err().unwrap_or(SubmitError::Unknown))),
+            (Asked::Touch(_), Ok(LeaderAnswer::HeldAll(held))) => Outcome::Held(held),
+            (Asked::Touch(many), _) => Outcome::Held(vec![false; many]),
+            (Asked::Submit(_), Ok(LeaderAnswer::SubmittedAll(outcomes))) => Outcome::Submitted(outcomes),
+            (Asked::Submit(many), answer) => {
+                Outcome::Submitted(vec![Err(answer.err().unwrap_or(SubmitError::Unknown)); many])
+            }
             (Asked::Anything, _) => Outcome::Done,
         };
         self.step(outcome, view);
@@ -155,18 +159,14 @@ impl SimWorker {
     fn meet(&mut self, need: Need, view: View<'_>) {
         match need {
             Need::Dequeue => {
-                let call = LeaderCall::Dequeue { types: TYPES.to_vec(), patience: DEQUEUE_PATIENCE };
-                self.ask(Asked::Work, call);
+                let (types, patience) = (TYPES.to_vec(), DEQUEUE_PATIENCE);
+                self.ask(Asked::Work, LeaderCall::Dequeue { types, patience, max: GROUP_MAX });
             }
             Need::State { index, limit } => self.await_state(index, limit, view),
-            Need::Touch(delivery) => self.think(delivery, view),
-            Need::Submit(settlement) => self.submit(settlement),
-            Need::Ack(Delivery { eval, token, .. }) => {
-                self.ask(Asked::Anything, LeaderCall::Ack { eval, token });
-            }
-            Need::Nack(Delivery { eval, token, .. }) => {
-                self.ask(Asked::Anything, LeaderCall::Nack { eval, token });
-            }
+            Need::Schedule(_) => self.schedule(view),
+            Need::Touch(deliveries) => self.think(deliveries),
+            Need::Submit(settlements) => self.submit(settlements),
+            Need::Release(release) => self.ask(Asked::Anything, LeaderCall::Release(release)),
         }
     }
 
@@ -178,31 +178,40 @@ impl SimWorker {
         self.out.push(WorkerOut::After(limit));
     }
 
-    fn think(&mut self, delivery: Delivery, view: View<'_>) {
-        let settlement = self.machine.settlement().expect("a plan is made before the leader is asked for it");
-        let (state, plan) = (view.published.clone(), Box::new(settlement.plan.clone()));
-        self.out.push(WorkerOut::Scheduled { delivery: delivery.clone(), state, plan });
-        self.enter(Stage::Thinking(delivery));
+    /// What it is planned on is more than the published state, if plans of the same round come before it.
+    fn schedule(&mut self, view: View<'_>) {
+        let state = self.machine.plans_on().expect("an evaluation is to be scheduled").clone();
+        let need = self.machine.step(Outcome::Go, view.clock);
+        if let Some((delivery, settlement)) = self.machine.planned_last() {
+            let (delivery, plan) = (delivery.clone(), Box::new(settlement.plan.clone()));
+            self.out.push(WorkerOut::Scheduled { delivery, state, plan });
+        }
+        self.meet(need, view);
+    }
+
+    fn think(&mut self, deliveries: Vec<Delivery>) {
+        self.enter(Stage::Thinking(deliveries));
         self.out.push(WorkerOut::After(Duration(self.rng.below(self.slowness.0.max(1) as u64) as i64)));
     }
 
-    fn submit(&mut self, settlement: Box<Settlement>) {
-        let again = (self.bug == Some(Bug::SettledTwice)).then(|| self.other_placements(&settlement));
-        if let Some(again) = again {
+    fn submit(&mut self, settlements: Vec<Settlement>) {
+        if self.bug == Some(Bug::SettledTwice) {
+            let again = settlements.iter().map(|settlement| self.other_placements(settlement)).collect();
             self.out.push(WorkerOut::Ask { ask: settle(again), within: Duration::ZERO });
         }
-        self.enter(Stage::Asked(Asked::Submit));
-        self.out.push(WorkerOut::Ask { ask: settle(settlement), within: ANSWER_MAX });
+        let many = settlements.len();
+        self.enter(Stage::Asked(Asked::Submit(many)));
+        self.out.push(WorkerOut::Ask { ask: settle(settlements), within: ANSWER_MAX });
     }
 
     /// Planted: the placements come once more, under other ids and without the evaluation's end.
-    fn other_placements(&mut self, settlement: &Settlement) -> Box<Settlement> {
+    fn other_placements(&mut self, settlement: &Settlement) -> Settlement {
         let mut again = settlement.clone();
         for placed in &mut again.plan.placed {
             placed.ids.iter_mut().for_each(|id| id.0 = self.rng.uuid());
         }
         again.end = None;
-        Box::new(again)
+        again
     }
 
     fn ask(&mut self, asked: Asked, call: LeaderCall) {
@@ -216,7 +225,8 @@ impl SimWorker {
     }
 }
 
-fn settle(settlement: Box<Settlement>) -> Ask {
-    let (actor, command) = (Actor::Server("worker".into()), Command::SettleEval(settlement));
-    Ask::submit(Request::unnamed(actor, command))
+fn settle(settlements: Vec<Settlement>) -> Ask {
+    let actor = || Actor::Server("worker".into());
+    let commands = settlements.into_iter().map(|one| Command::SettleEval(Box::new(one)));
+    Ask::Leader(LeaderCall::SubmitAll(commands.map(|command| Request::unnamed(actor(), command)).collect()))
 }

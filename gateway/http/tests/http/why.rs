@@ -97,6 +97,44 @@ async fn a_dry_run_of_a_periodic_job_shows_its_next_launch() {
     assert_eq!(plain["NextPeriodicLaunch"], "0001-01-01T00:00:00Z");
 }
 
+/// Plans of one round rest on each other: without that they would all have taken the same node.
+#[tokio::test]
+async fn a_decision_of_a_round_is_made_again_on_the_plans_before_it() {
+    let cluster = Cluster::start().await;
+    let nodes = [able_node(&cluster, 1).await, able_node(&cluster, 2).await, able_node(&cluster, 3).await];
+    let mut evals = Vec::new();
+    for id in ["a", "b", "c"] {
+        let mut job = job_json(id);
+        job["TaskGroups"][0]["Count"] = json!(1);
+        // More than half of a node.
+        job["TaskGroups"][0]["Tasks"][0]["Resources"]["MemoryMB"] = json!(5_000);
+        evals.push(register(&cluster, &job).await);
+    }
+    let (snapshot, seed) = (cluster.control.state(), 40);
+    let mut ahead = state::State::clone(&snapshot);
+    for (eval, seed) in evals.iter().zip(seed..) {
+        let found = ahead.evals.lookup(*eval).unwrap();
+        let settlement = placement::schedule(&ahead, found, seed, snapshot.time).settlement;
+        assert!(rules::fork::put_ahead(&mut ahead, &settlement, snapshot.time));
+        cluster.submit(Command::SettleEval(Box::new(settlement))).await;
+    }
+    let mut taken = Vec::new();
+    for eval in evals {
+        let why = cluster.get(&format!("/v1/evaluation/{eval}/explain")).await.json();
+        assert_holds(
+            &why,
+            &json!({"Decision": {"Recomputed": true, "AsLogged": true, "Snapshot": snapshot.index.0}}),
+        );
+        let placed = cluster.get(&format!("/v1/evaluation/{eval}/allocations")).await.json();
+        let alloc = placed[0]["ID"].as_str().unwrap().to_string();
+        taken.push(placed[0]["NodeID"].as_str().unwrap().to_string());
+        let why = cluster.get(&format!("/v1/allocation/{alloc}/explain")).await.json();
+        assert_holds(&why, &json!({"Decision": {"Recomputed": true, "AsLogged": true}}));
+    }
+    taken.sort();
+    assert_eq!(taken, nodes.map(|node| node.to_string()));
+}
+
 #[tokio::test]
 async fn a_decision_is_made_again_from_the_log_and_held_against_it() {
     let cluster = Cluster::start().await;

@@ -1,21 +1,22 @@
 //! Calls that the leader answers: here if this server leads, otherwise forwarded to the one that does.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Index, Uuid};
 use journal::{Freshness, NotLeading};
-use model::{Actor, Command, JobType, NodeId, Request, RequestId, VariableKey};
+use model::command::Settlement;
+use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId, VariableKey};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use super::clock::entropy_bytes;
 use super::control::Control;
 use super::shared::{Leadership, Shared};
-use crate::leader::broker::Delivery;
+use crate::leader::broker::{Delivery, Release};
 use crate::leader::locks::NotRenewed;
 use crate::leader_client::{CallError, LeaderAnswer, LeaderCall};
 use crate::sequencer::{Receipt, Submission, SubmitError};
+use crate::worker::GROUP_MAX;
 
 /// How long to wait before the same leader is called again, unless another one is elected.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
@@ -157,17 +158,36 @@ impl Control {
     pub async fn answer(&self, call: LeaderCall) -> LeaderAnswer {
         match call {
             LeaderCall::Submit(request) => LeaderAnswer::Submitted(self.submit_here(*request).await),
-            LeaderCall::Dequeue { types, patience } => {
-                LeaderAnswer::Dequeued(self.dequeue_for_peer(types, patience.min(PATIENCE_MAX)).await)
+            LeaderCall::Dequeue { types, patience, max } => {
+                let found = self.dequeue_for_peer(types, max.clamp(1, GROUP_MAX), patience.min(PATIENCE_MAX));
+                let found = found.await;
+                if max == 0 {
+                    return LeaderAnswer::Dequeued(found.into_iter().next());
+                }
+                LeaderAnswer::DequeuedAll(found)
             }
             LeaderCall::Touch { eval, token } => LeaderAnswer::Held(self.shared.touch_here(eval, token)),
             LeaderCall::Ack { eval, token } => {
-                self.shared.ack_here(eval, token);
+                self.shared.release_here(&Release { done: vec![held(eval, token)], ..Release::default() });
                 LeaderAnswer::Held(Ok(()))
             }
             LeaderCall::Nack { eval, token } => {
-                self.shared.nack_here(eval, token);
+                self.shared.release_here(&Release { back: vec![held(eval, token)], ..Release::default() });
                 LeaderAnswer::Held(Ok(()))
+            }
+            LeaderCall::TouchAll(deliveries) => {
+                LeaderAnswer::HeldAll(self.shared.touch_all_here(&deliveries))
+            }
+            LeaderCall::SubmitAll(requests) => {
+                let mut outcomes = Vec::new();
+                for answer in self.shared.submit_all(requests) {
+                    outcomes.push(answer.await.unwrap_or(Err(SubmitError::Unknown)));
+                }
+                LeaderAnswer::SubmittedAll(outcomes)
+            }
+            LeaderCall::Release(release) => {
+                self.shared.release_here(&release);
+                LeaderAnswer::Released
             }
             LeaderCall::Heartbeat { node } => LeaderAnswer::Heartbeat(self.shared.heartbeat_here(node)),
             LeaderCall::RenewLock { key, lock } => {
@@ -220,15 +240,20 @@ impl Control {
     }
 
     /// Waits for work on a thread that may block. If the caller is gone by then, the work is given back.
-    async fn dequeue_for_peer(&self, types: Vec<JobType>, patience: base::Duration) -> Option<Delivery> {
+    async fn dequeue_for_peer(
+        &self,
+        types: Vec<JobType>,
+        max: usize,
+        patience: base::Duration,
+    ) -> Vec<Delivery> {
         let (sender, receiver) = oneshot::channel();
         let shared = self.shared.clone();
         self.shared.runtime.spawn_blocking(move || {
-            if let Err(Some(unwanted)) = sender.send(shared.dequeue_here(&types, patience)) {
-                shared.nack_here(unwanted.eval, unwanted.token);
+            if let Err(back) = sender.send(shared.dequeue_here(&types, max, patience)) {
+                shared.release_here(&Release { back, ..Release::default() });
             }
         });
-        receiver.await.ok().flatten()
+        receiver.await.unwrap_or_default()
     }
 
     /// Who leads, as soon as that is known.
@@ -260,77 +285,107 @@ impl Control {
 
 /// The workers' side: they are threads, and block.
 impl Shared {
-    /// The next evaluation of these types; `None` after `patience` or at the end.
-    pub fn dequeue(&self, types: &[JobType], patience: base::Duration) -> Option<Delivery> {
+    /// The next evaluations of these types; none after `patience` or at the end.
+    pub fn dequeue(&self, types: &[JobType], patience: base::Duration) -> Vec<Delivery> {
         if self.has_diverged() {
             self.pause(patience.to_std());
-            return None;
+            return Vec::new();
         }
         let Leadership::Other(leader) = self.leadership_now() else {
-            return self.dequeue_here(types, patience);
+            return self.dequeue_here(types, GROUP_MAX, patience);
         };
-        let call = LeaderCall::Dequeue { types: types.to_vec(), patience };
+        let call = LeaderCall::Dequeue { types: types.to_vec(), patience, max: GROUP_MAX };
         let longer = base::Duration(patience.0 + ANSWER_MAX.0);
         match self.runtime.block_on(self.leader_client.call(leader, call, longer)) {
-            Ok(LeaderAnswer::Dequeued(delivery)) => delivery,
+            Ok(LeaderAnswer::DequeuedAll(deliveries)) => deliveries,
+            Ok(LeaderAnswer::Dequeued(delivery)) => delivery.into_iter().collect(),
             Ok(_) | Err(_) => {
                 self.pause(RETRY_AFTER);
-                None
+                Vec::new()
             }
         }
     }
 
-    /// The worker still has it. An answer that does not come counts as no.
-    pub fn still_holds(&self, delivery: &Delivery) -> bool {
-        let Delivery { eval, token, .. } = *delivery;
-        match self.leadership_now() {
-            Leadership::Mine => self.touch_here(eval, token).is_ok(),
-            Leadership::Unknown => false,
-            Leadership::Other(leader) => {
-                let touched = self.leader_client.call(leader, LeaderCall::Touch { eval, token }, ANSWER_MAX);
-                self.runtime.block_on(touched) == Ok(LeaderAnswer::Held(Ok(())))
-            }
+    /// Which of them the worker still has. An answer that does not come counts as no.
+    pub fn still_held(&self, deliveries: &[Delivery]) -> Vec<bool> {
+        let lost = || vec![false; deliveries.len()];
+        let leader = match self.leadership_now() {
+            Leadership::Mine => return self.touch_all_here(deliveries),
+            Leadership::Unknown => return lost(),
+            Leadership::Other(leader) => leader,
+        };
+        let call = match deliveries {
+            [Delivery { eval, token, .. }] => LeaderCall::Touch { eval: *eval, token: *token },
+            several => LeaderCall::TouchAll(several.to_vec()),
+        };
+        match self.runtime.block_on(self.leader_client.call(leader, call, ANSWER_MAX)) {
+            Ok(LeaderAnswer::Held(held)) => vec![held.is_ok(); deliveries.len()],
+            Ok(LeaderAnswer::HeldAll(held)) if held.len() == deliveries.len() => held,
+            Ok(_) | Err(_) => lost(),
         }
     }
 
-    /// The worker is done. If the leader does not get this, it takes the evaluation back when the worker stays silent.
-    pub fn ack(&self, delivery: &Delivery) {
-        let Delivery { eval, token, .. } = *delivery;
-        match self.leadership_now() {
-            Leadership::Mine => self.ack_here(eval, token),
-            Leadership::Unknown => {}
-            Leadership::Other(leader) => self.notify(leader, LeaderCall::Ack { eval, token }),
-        }
-    }
-
-    pub fn nack(&self, delivery: &Delivery) {
-        let Delivery { eval, token, .. } = *delivery;
-        match self.leadership_now() {
-            Leadership::Mine => self.nack_here(eval, token),
-            Leadership::Unknown => {}
-            Leadership::Other(leader) => self.notify(leader, LeaderCall::Nack { eval, token }),
-        }
-    }
-
-    fn notify(&self, leader: u64, call: LeaderCall) {
+    /// The worker is done, or gives back. If the leader does not get this, it takes the evaluations back when the worker
+    /// stays silent.
+    pub fn release(&self, release: Release) {
+        let leader = match self.leadership_now() {
+            Leadership::Mine => return self.release_here(&release),
+            Leadership::Unknown => return,
+            Leadership::Other(leader) => leader,
+        };
+        let call = match (&*release.done, &*release.back) {
+            ([Delivery { eval, token, .. }], []) => LeaderCall::Ack { eval: *eval, token: *token },
+            ([], [Delivery { eval, token, .. }]) => LeaderCall::Nack { eval: *eval, token: *token },
+            _ => LeaderCall::Release(release),
+        };
         if let Err(error) = self.runtime.block_on(self.leader_client.call(leader, call, ANSWER_MAX)) {
-            tracing::debug!(%error, "the leader was not notified about an evaluation");
+            tracing::debug!(%error, "the leader was not notified about evaluations");
         }
     }
 
-    /// # Errors
-    /// [`SubmitError`].
-    pub fn submit_and_wait(self: &Arc<Self>, command: Command, name: &str) -> Result<Receipt, SubmitError> {
-        let request = Request::unnamed(Actor::Server(name.to_string()), command);
-        let Leadership::Other(leader) = self.leadership_now() else {
+    /// Puts the requests into one batch, as far as there is room.
+    fn submit_all(&self, requests: Vec<Request>) -> Vec<oneshot::Receiver<Result<Receipt, SubmitError>>> {
+        let (mut submissions, mut answers) = (Vec::new(), Vec::new());
+        for request in requests {
             let (sender, receiver) = oneshot::channel();
             let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-            self.inbox.submit(Submission { request, answer });
-            return receiver.blocking_recv().unwrap_or(Err(SubmitError::Unknown));
-        };
-        let call = LeaderCall::Submit(Box::new(request));
-        submitted(self.runtime.block_on(self.leader_client.call(leader, call, COMMIT_MAX)))
+            submissions.push(Submission { request, answer });
+            answers.push(receiver);
+        }
+        self.inbox.submit_all(submissions);
+        answers
     }
+
+    /// Has the leader decide a worker's plans in this order, and waits for all.
+    pub fn settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Receipt, SubmitError>> {
+        let actor = || Actor::Server("worker".to_string());
+        let requests = settlements.into_iter();
+        let requests = requests.map(|one| Request::unnamed(actor(), Command::SettleEval(Box::new(one))));
+        let mut requests: Vec<Request> = requests.collect();
+        let Leadership::Other(leader) = self.leadership_now() else {
+            let answers = self.submit_all(requests).into_iter();
+            return answers
+                .map(|answer| answer.blocking_recv().unwrap_or(Err(SubmitError::Unknown)))
+                .collect();
+        };
+        let asked = requests.len();
+        if asked == 1 {
+            let call = LeaderCall::Submit(Box::new(requests.remove(0)));
+            return vec![submitted(self.runtime.block_on(self.leader_client.call(leader, call, COMMIT_MAX)))];
+        }
+        let call = LeaderCall::SubmitAll(requests);
+        let failed = |error: SubmitError| vec![Err(error); asked];
+        match self.runtime.block_on(self.leader_client.call(leader, call, COMMIT_MAX)) {
+            Ok(LeaderAnswer::SubmittedAll(outcomes)) if outcomes.len() == asked => outcomes,
+            Err(CallError::NotSent(_)) => failed(SubmitError::NotLeading),
+            Ok(_) | Err(CallError::NoAnswer(_)) => failed(SubmitError::Unknown),
+        }
+    }
+}
+
+/// A delivery as its holder names it.
+fn held(eval: EvalId, token: u64) -> Delivery {
+    Delivery { eval, token, wait_index: Index::ZERO }
 }
 
 fn submitted(answer: Result<LeaderAnswer, CallError>) -> Result<Receipt, SubmitError> {

@@ -31,20 +31,29 @@ impl Inbox {
     /// # Errors
     /// Through the answer: `Busy` when the lane is full, `NotLeading` when the server shuts down.
     pub fn submit(&self, submission: Submission) {
-        let lane = Lane::of(&submission.request.command);
+        self.submit_all([submission]);
+    }
+
+    /// All of them before the sequencer looks again: as far as there is room, they share a batch.
+    ///
+    /// # Errors
+    /// As above, for each of them.
+    pub fn submit_all(&self, submissions: impl IntoIterator<Item = Submission>) {
+        let mut refused = Vec::new();
         let mut waiting = self.shared.0.lock();
-        if waiting.closed {
-            drop(waiting);
-            return (submission.answer)(Err(SubmitError::NotLeading));
-        }
-        let refused = waiting.lanes.push(lane, submission);
-        drop(waiting);
-        match refused {
-            Ok(()) => {
-                self.shared.1.notify_one();
+        for submission in submissions {
+            if waiting.closed {
+                refused.push((submission, SubmitError::NotLeading));
+                continue;
             }
-            Err(submission) => (submission.answer)(Err(SubmitError::Busy)),
+            let lane = Lane::of(&submission.request.command);
+            if let Err(submission) = waiting.lanes.push(lane, submission) {
+                refused.push((submission, SubmitError::Busy));
+            }
         }
+        drop(waiting);
+        self.shared.1.notify_one();
+        refused.into_iter().for_each(|(submission, error)| (submission.answer)(Err(error)));
     }
 
     /// Blocks until there is something to do, and returns what `work` makes of it.

@@ -18,7 +18,7 @@ use super::control::Settings;
 use super::images::Images;
 use super::inbox::Inbox;
 use super::timings::Timings;
-use crate::leader::broker::{Delivery, NotHeld};
+use crate::leader::broker::{Delivery, NotHeld, Release};
 use crate::leader::locks::NotRenewed;
 use crate::leader::{Leader, Order};
 use crate::leader_client::LeaderClient;
@@ -56,6 +56,8 @@ pub struct Shared {
     work: Condvar,
     /// The timers wait here for an earlier deadline.
     timer: Condvar,
+    /// Who only lets time pass waits here for the end.
+    end: Condvar,
 }
 
 /// The leader's machine, until the server shuts down.
@@ -63,6 +65,8 @@ pub struct Open {
     pub machine: Leader,
     clock: Clock,
     closed: bool,
+    /// The deadline that the timers wait for; none while they look for it, or wait for one to be there.
+    awaited: Option<Time>,
 }
 
 /// How long the timers wait at most: a clock that is set meanwhile makes deadlines due that name a time.
@@ -80,6 +84,12 @@ impl Open {
             self.machine.clock_moved(by);
         }
         (&mut self.machine, now)
+    }
+
+    /// The timers wait for too long.
+    fn is_due_sooner(&self) -> bool {
+        let next = self.machine.next_deadline().map(|(deadline, _)| deadline);
+        next.is_some_and(|next| self.awaited.is_none_or(|awaited| next < awaited))
     }
 }
 
@@ -122,10 +132,12 @@ impl Shared {
                 machine: Leader::new(broker, heartbeats, garbage, scheduler, Rng::new(entropy())),
                 clock: Clock::start(),
                 closed: false,
+                awaited: None,
             }),
             images: Images::default(),
             work: Condvar::new(),
             timer: Condvar::new(),
+            end: Condvar::new(),
         }
     }
 
@@ -154,6 +166,7 @@ impl Shared {
         self.leader.lock().closed = true;
         self.work.notify_all();
         self.timer.notify_all();
+        self.end.notify_all();
         self.inbox.close();
     }
 
@@ -172,9 +185,12 @@ impl Shared {
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
         machine.observe(state, delta, now);
+        let sooner = leader.is_due_sooner();
         drop(leader);
         self.work.notify_all();
-        self.timer.notify_one();
+        if sooner {
+            self.timer.notify_one();
+        }
         self.published_index.send_replace(state.index);
     }
 
@@ -218,12 +234,12 @@ impl Shared {
 
     /// A node sent a heartbeat. Returns how long it may be silent now; `None` if this server does not lead.
     pub fn heartbeat_here(&self, node: NodeId) -> Option<Duration> {
-        let ttl = {
-            let mut leader = self.leader.lock();
-            let (machine, now) = leader.at_now();
-            machine.heartbeat(node, now)
-        };
-        self.timer.notify_one();
+        let mut leader = self.leader.lock();
+        let (machine, now) = leader.at_now();
+        let ttl = machine.heartbeat(node, now);
+        if leader.is_due_sooner() {
+            self.timer.notify_one();
+        }
         ttl
     }
 
@@ -239,23 +255,25 @@ impl Shared {
         renewed
     }
 
-    /// The next evaluation of these types; `None` after `timeout` or at the end.
-    pub fn dequeue_here(&self, types: &[JobType], timeout: Duration) -> Option<Delivery> {
+    /// The next evaluations of these types, at most `max`; none after `timeout` or at the end.
+    pub fn dequeue_here(&self, types: &[JobType], max: usize, timeout: Duration) -> Vec<Delivery> {
         let until = Instant::now() + timeout.to_std();
         let mut leader = self.leader.lock();
         while !leader.closed {
             let state = self.published.load();
             let (machine, now) = leader.at_now();
-            if let Some(delivery) = machine.dequeue(&state, types, now) {
-                drop(leader);
-                self.timer.notify_one();
-                return Some(delivery);
+            let deliveries = machine.dequeue(&state, types, max, now);
+            if !deliveries.is_empty() {
+                if leader.is_due_sooner() {
+                    self.timer.notify_one();
+                }
+                return deliveries;
             }
             if self.work.wait_until(&mut leader, until).timed_out() {
-                return None;
+                break;
             }
         }
-        None
+        Vec::new()
     }
 
     /// # Errors
@@ -266,23 +284,20 @@ impl Shared {
         machine.touch(eval, token, now)
     }
 
-    pub fn ack_here(&self, eval: EvalId, token: u64) {
-        let state = self.published.load();
-        // Not held any more: its end was seen in the log before the worker came here.
+    pub fn touch_all_here(&self, deliveries: &[Delivery]) -> Vec<bool> {
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
-        let _ended = machine.ack(&state, eval, token, now);
-        drop(leader);
-        self.work.notify_one();
+        deliveries.iter().map(|one| machine.touch(one.eval, one.token, now).is_ok()).collect()
     }
 
-    pub fn nack_here(&self, eval: EvalId, token: u64) {
-        // Not held any more: somebody else has it by now.
+    pub fn release_here(&self, release: &Release) {
+        let state = self.published.load();
         let failed = {
             let mut leader = self.leader.lock();
             let (machine, now) = leader.at_now();
-            machine.nack(eval, token, now).ok().flatten()
+            machine.release(&state, release, now)
         };
+        self.work.notify_all();
         self.timer.notify_one();
         self.submit_orders(failed);
     }
@@ -309,7 +324,7 @@ impl Shared {
     pub fn pause(&self, span: std::time::Duration) {
         let until = Instant::now() + span;
         let mut leader = self.leader.lock();
-        while !leader.closed && !self.work.wait_until(&mut leader, until).timed_out() {}
+        while !leader.closed && !self.end.wait_until(&mut leader, until).timed_out() {}
     }
 
     /// Waits for the leader's next deadline and submits what is due then. Returns at the end.
@@ -317,10 +332,12 @@ impl Shared {
         let mut leader = self.leader.lock();
         while !leader.closed {
             let (machine, now) = leader.at_now();
-            match machine.next_deadline() {
+            let next = machine.next_deadline();
+            leader.awaited = next.map(|(deadline, _)| deadline);
+            match next {
                 Some((deadline, reason)) if deadline <= now => {
                     tracing::trace!(reason, "a deadline of the leader");
-                    let orders = machine.expire(&self.published.load(), now);
+                    let orders = leader.machine.expire(&self.published.load(), now);
                     MutexGuard::unlocked(&mut leader, || {
                         self.submit_orders(orders);
                         self.work.notify_all();

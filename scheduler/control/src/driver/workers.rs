@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use base::{Duration, Rng, Uuid};
-use model::{Command, JobType};
+use model::JobType;
 use parking_lot::Mutex;
 
 use super::clock::{entropy, entropy_bytes, now};
@@ -81,26 +81,24 @@ impl WorkerThread {
             if may_end || shared.is_closed() {
                 break;
             }
-            let outcome = self.meet(shared, need);
-            let schedules = matches!(outcome, Outcome::State(_));
-            if schedules {
-                self.set(WorkerStatus::Scheduling);
-                worker.evaluation().into_iter().for_each(|eval| notes.begin(eval));
-            }
-            let began = Instant::now();
-            need = worker.step(outcome, now());
-            if schedules {
-                notes.end();
-            }
-            if let (true, Need::Submit(settlement)) = (schedules, &need)
-                && let Some(eval) = shared.published().evals.lookup(settlement.eval)
-            {
-                shared.timings.since(timings::scheduling(eval.facts.kind), began);
-            }
+            need = match need {
+                Need::Schedule(eval) => {
+                    self.set(WorkerStatus::Scheduling);
+                    notes.begin(eval);
+                    let began = Instant::now();
+                    let kind =
+                        worker.plans_on().and_then(|state| state.evals.lookup(eval)).map(|e| e.facts.kind);
+                    let next = worker.step(Outcome::Go, now());
+                    kind.into_iter().for_each(|kind| shared.timings.since(timings::scheduling(kind), began));
+                    notes.end();
+                    next
+                }
+                need => worker.step(self.meet(shared, need), now()),
+            };
         }
-        // Whoever gets the evaluation next need not wait until this worker is missed.
-        if let Need::Nack(delivery) = &need {
-            shared.nack(delivery);
+        // Whoever gets the evaluations next need not wait until this worker is missed.
+        if let Need::Release(release) = need {
+            shared.release(release);
         }
         self.set(WorkerStatus::Stopped);
     }
@@ -110,11 +108,11 @@ impl WorkerThread {
             Need::Dequeue => {
                 self.set(WorkerStatus::WaitingToDequeue);
                 let began = Instant::now();
-                let delivery = shared.dequeue(&self.types, DEQUEUE_TIMEOUT);
-                if delivery.is_some() {
-                    shared.timings.since("nomad.nomad.worker.dequeue_eval", began);
-                }
-                Outcome::Dequeued(delivery)
+                let deliveries = shared.dequeue(&self.types, DEQUEUE_TIMEOUT);
+                deliveries
+                    .iter()
+                    .for_each(|_| shared.timings.since("nomad.nomad.worker.dequeue_eval", began));
+                Outcome::Dequeued(deliveries)
             }
             Need::State { index, limit } => {
                 self.set(WorkerStatus::WaitingForState);
@@ -126,25 +124,24 @@ impl WorkerThread {
                     Waited::TimedOut | Waited::Closed => Outcome::TimedOut,
                 }
             }
-            Need::Touch(delivery) => {
+            Need::Schedule(_) => Outcome::Go,
+            Need::Touch(deliveries) => {
                 self.set(WorkerStatus::Submitting);
-                Outcome::Held(shared.still_holds(&delivery))
+                Outcome::Held(shared.still_held(&deliveries))
             }
-            Need::Submit(settlement) => {
+            Need::Submit(settlements) => {
                 let began = Instant::now();
-                let outcome = shared.submit_and_wait(Command::SettleEval(settlement), "worker");
-                shared.timings.since("nomad.nomad.plan.submit", began);
-                shared.timings.since("nomad.nomad.worker.submit_plan", began);
-                Outcome::Submitted(outcome)
+                let outcomes = shared.settle(settlements);
+                for _ in &outcomes {
+                    shared.timings.since("nomad.nomad.plan.submit", began);
+                    shared.timings.since("nomad.nomad.worker.submit_plan", began);
+                }
+                Outcome::Submitted(outcomes)
             }
-            Need::Ack(delivery) => {
+            Need::Release(release) => {
                 let began = Instant::now();
-                shared.ack(&delivery);
+                shared.release(release);
                 shared.timings.since("nomad.nomad.worker.send_ack", began);
-                Outcome::Done
-            }
-            Need::Nack(delivery) => {
-                shared.nack(&delivery);
                 Outcome::Done
             }
         }

@@ -56,6 +56,14 @@ pub struct Delivery {
     pub wait_index: Index,
 }
 
+/// Evaluations that a worker had.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    pub done: Vec<Delivery>,
+    /// Somebody else should try.
+    pub back: Vec<Delivery>,
+}
+
 /// Why a worker's word about an evaluation does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum NotHeld {
@@ -114,18 +122,25 @@ impl Broker {
         }
     }
 
-    /// The most urgent evaluation of these types; none while operators have the broker pause. What workers have by
-    /// then they finish, and what comes in waits.
+    /// The most urgent evaluations of these types, at most `max` and at most half of what is ready, so that another
+    /// worker finds some too. None while operators have the broker pause: what workers have by then they finish, and what
+    /// comes in waits.
     pub fn dequeue(
         &mut self,
         state: &State,
         types: &[JobType],
+        max: usize,
         now: Time,
         rng: &mut Rng,
-    ) -> Option<Delivery> {
+    ) -> Vec<Delivery> {
         if state.scheduler().is_some_and(|rules| rules.pause_eval_broker) {
-            return None;
+            return Vec::new();
         }
+        let ready: usize = types.iter().filter_map(|kind| self.ready.get(kind)).map(BTreeSet::len).sum();
+        (0..ready.div_ceil(2).min(max)).map_while(|_| self.deliver(state, types, now, rng)).collect()
+    }
+
+    fn deliver(&mut self, state: &State, types: &[JobType], now: Time, rng: &mut Rng) -> Option<Delivery> {
         let heads = types.iter().filter_map(|kind| Some((*self.ready.get(kind)?.first()?, *kind)));
         let (urgency, kind) = heads.min()?;
         self.ready.get_mut(&kind).expect("the head was just looked at").remove(&urgency);

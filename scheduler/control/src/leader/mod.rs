@@ -20,7 +20,7 @@ use base::{Duration, Rng, Time, Uuid};
 use model::{Command, EvalId, JobType, NodeId, SchedulerRules, VariableKey};
 use state::{Delta, State};
 
-use broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
+use broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld, Release};
 use controller::Controller;
 use garbage::GarbageSettings;
 use heartbeats::{HeartbeatSettings, Heartbeats};
@@ -117,9 +117,19 @@ impl Leader {
         orders
     }
 
-    /// The most urgent evaluation of these types; `None` when none is ready.
-    pub fn dequeue(&mut self, state: &State, types: &[JobType], now: Time) -> Option<Delivery> {
-        self.broker.dequeue(state, types, now, &mut self.rng)
+    /// The most urgent evaluations of these types for one worker, at most `max`; none when none is ready.
+    pub fn dequeue(&mut self, state: &State, types: &[JobType], max: usize, now: Time) -> Vec<Delivery> {
+        self.broker.dequeue(state, types, max, now, &mut self.rng)
+    }
+
+    /// A worker is done with some of its evaluations, and gives others back. What is not held any more is passed over: its
+    /// end was seen in the log before, or somebody else has it.
+    pub fn release(&mut self, state: &State, release: &Release, now: Time) -> Vec<Order> {
+        for Delivery { eval, token, .. } in &release.done {
+            let _ended = self.ack(state, *eval, *token, now);
+        }
+        let back = release.back.iter();
+        back.filter_map(|Delivery { eval, token, .. }| self.nack(*eval, *token, now).ok().flatten()).collect()
     }
 
     /// # Errors

@@ -17,7 +17,7 @@ use state::{Delta, Moment, State};
 
 use super::nodes::IdealNodes;
 use super::{ALLOCATIONS_MAX, DURATION_MAX, EVALUATIONS_MAX, Question, STEPS_MAX, Until};
-use crate::broker::{BrokerSettings, Delivery};
+use crate::broker::BrokerSettings;
 use crate::heartbeats::HeartbeatSettings;
 use crate::leader::{Leader, Order};
 use crate::worker::{Need, Outcome, TYPES, Worker};
@@ -224,9 +224,13 @@ impl Fork {
 
     /// Has the worker schedule the most urgent evaluation; false when there is none.
     fn work(&mut self) -> bool {
-        let Some(delivery) = self.leader.dequeue(&self.state, &TYPES, self.now) else { return false };
+        // One after the other: what others do between two evaluations is part of what happens.
+        let deliveries = self.leader.dequeue(&self.state, &TYPES, 1, self.now);
+        if deliveries.is_empty() {
+            return false;
+        }
         self.evaluations += 1;
-        let mut need = self.worker.step(Outcome::Dequeued(Some(delivery)), self.now);
+        let mut need = self.worker.step(Outcome::Dequeued(deliveries), self.now);
         while !matches!(need, Need::Dequeue) {
             let outcome = self.meet(need);
             need = self.worker.step(outcome, self.now);
@@ -236,25 +240,26 @@ impl Fork {
 
     fn meet(&mut self, need: Need) -> Outcome {
         match need {
-            Need::Dequeue => Outcome::Dequeued(None),
+            Need::Dequeue => Outcome::Dequeued(Vec::new()),
             // It is the only state there is.
             Need::State { .. } => Outcome::State(self.state.clone()),
-            Need::Touch(Delivery { eval, token, .. }) => {
-                Outcome::Held(self.leader.touch(eval, token, self.now).is_ok())
+            Need::Schedule(_) => Outcome::Go,
+            Need::Touch(held) => {
+                let held = held.iter();
+                let held = held.map(|one| self.leader.touch(one.eval, one.token, self.now).is_ok());
+                Outcome::Held(held.collect())
             }
-            Need::Submit(settlement) => {
-                let actor = Actor::Server("worker".into());
-                let settled = self.submit(actor, &Command::SettleEval(settlement));
-                Outcome::Submitted(settled.map_err(SubmitError::Rejected))
+            Need::Submit(settlements) => {
+                let settled = settlements.into_iter().map(|settlement| {
+                    let actor = Actor::Server("worker".into());
+                    let settled = self.submit(actor, &Command::SettleEval(Box::new(settlement)));
+                    settled.map_err(SubmitError::Rejected)
+                });
+                Outcome::Submitted(settled.collect())
             }
-            Need::Ack(Delivery { eval, token, .. }) => {
-                // Its end was seen in the settlement already.
-                self.leader.ack(&self.state, eval, token, self.now).ok();
-                Outcome::Done
-            }
-            Need::Nack(Delivery { eval, token, .. }) => {
-                let order = self.leader.nack(eval, token, self.now).ok().flatten();
-                self.carry_out(order);
+            Need::Release(release) => {
+                let orders = self.leader.release(&self.state, &release, self.now);
+                self.carry_out(orders);
                 Outcome::Done
             }
         }

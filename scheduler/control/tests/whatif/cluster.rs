@@ -123,23 +123,29 @@ impl Cluster {
         let need = self.workers[which].1.take();
         let now = self.world.now;
         let outcome = match need.unwrap_or(Need::Dequeue) {
-            Need::Dequeue => match self.leader.dequeue(&self.world.state, &TYPES, now) {
-                None => return false,
-                delivery => Outcome::Dequeued(delivery),
-            },
+            Need::Dequeue => {
+                let max = 1 + self.rng.below(3) as usize;
+                let deliveries = self.leader.dequeue(&self.world.state, &TYPES, max, now);
+                if deliveries.is_empty() {
+                    return false;
+                }
+                Outcome::Dequeued(deliveries)
+            }
             Need::State { .. } => Outcome::State(Arc::new(self.world.state.clone())),
-            Need::Touch(held) => Outcome::Held(self.leader.touch(held.eval, held.token, now).is_ok()),
-            Need::Submit(settlement) => {
-                let settled = self.decide(Actor::Server("worker".into()), Command::SettleEval(settlement));
-                Outcome::Submitted(settled.map_err(SubmitError::Rejected))
+            Need::Schedule(_) => Outcome::Go,
+            Need::Touch(held) => Outcome::Held(
+                held.iter().map(|one| self.leader.touch(one.eval, one.token, now).is_ok()).collect(),
+            ),
+            Need::Submit(settlements) => {
+                let settled = settlements.into_iter().map(|settlement| {
+                    let command = Command::SettleEval(Box::new(settlement));
+                    self.decide(Actor::Server("worker".into()), command).map_err(SubmitError::Rejected)
+                });
+                Outcome::Submitted(settled.collect())
             }
-            Need::Ack(held) => {
-                self.leader.ack(&self.world.state, held.eval, held.token, now).ok();
-                Outcome::Done
-            }
-            Need::Nack(held) => {
-                let order = self.leader.nack(held.eval, held.token, now).ok().flatten();
-                self.carry_out(order.into_iter().collect());
+            Need::Release(release) => {
+                let orders = self.leader.release(&self.world.state, &release, now);
+                self.carry_out(orders);
                 Outcome::Done
             }
         };

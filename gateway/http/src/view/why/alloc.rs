@@ -5,6 +5,7 @@ use history::{History, Placement};
 
 use api::{AllocWhy, Decision, DisconnectNow, Link, RescheduleNow, TaskNow};
 use model::document::{AllocationMetric, List, Map, TaskState};
+use model::event::PlanCommitted;
 use model::{AllocId, ClientStatus, EvalId};
 use state::State;
 use state::alloc::Alloc;
@@ -132,12 +133,12 @@ fn node_names(state: &State, metric: &AllocationMetric) -> Map<String, String> {
 }
 
 /// The verdict on the plan that placed an allocation.
-fn placement_of(history: &History, which: &Placed) -> Result<model::event::PlanCommitted, String> {
+fn placement_of(history: &History, which: &Placed) -> Result<PlanCommitted, String> {
     let gone =
         || format!("the log no longer reaches back to index {}: only what was stored is shown", which.at);
     let batch = history.batch(which.at).ok().flatten().ok_or_else(gone)?;
     let mut plans = plans(&batch)?.into_iter();
-    let plan = plans.find(|(plan, placed)| plan.eval == which.eval && placed.contains(&which.id));
+    let plan = plans.find(|(plan, placed)| plan.eval == which.eval && placed.contains_key(&which.id));
     plan.map(|(plan, _)| plan).ok_or_else(|| "the log does not say which plan placed it".to_string())
 }
 

@@ -4,16 +4,17 @@ mod against;
 mod alloc;
 mod deployment;
 mod node;
+mod round;
 mod slots;
 mod waits;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::Index;
 use history::{History, HistoryError};
 use journal::EncodedBatch;
-use model::event::EvalOutcome;
-use model::{AllocId, EvalId, EvalStatus, Event};
+use model::event::{EvalOutcome, PlanCommitted};
+use model::{AllocId, EvalId, EvalStatus, Event, NodeId};
 use placement::{Outcome, Reasons, explain};
 use state::State;
 use state::eval::Eval;
@@ -127,7 +128,7 @@ fn decided<'s>(state: &'s State, eval: &'s Eval) -> &'s Eval {
     before.filter(|_| !own).unwrap_or(eval)
 }
 
-/// Makes a decision again on its own state.
+/// Makes a decision again on the state that it was made on.
 ///
 /// # Errors
 /// Why that cannot be done, in words.
@@ -144,21 +145,25 @@ fn again(
         }
         other => format!("the state at index {snapshot} cannot be made again: {other}"),
     })?;
+    let state = round::plan_ahead(history, &state, seed, now)?;
     let eval = state.evals.lookup(eval);
     let eval = eval.ok_or_else(|| format!("the state at index {snapshot} does not know the evaluation"))?;
     Ok(explain(&state, eval, seed, now, &jobspec::imply_constraints))
 }
 
-/// The plans of a batch, each with the allocations it placed.
-fn plans(batch: &EncodedBatch) -> Result<Vec<(model::event::PlanCommitted, BTreeSet<AllocId>)>, String> {
+/// The allocations that a plan placed, and where.
+type Placements = BTreeMap<AllocId, NodeId>;
+
+/// The plans of a batch.
+fn plans(batch: &EncodedBatch) -> Result<Vec<(PlanCommitted, Placements)>, String> {
     let batch = batch.decode().map_err(|error| error.to_string())?;
-    let mut plans: Vec<(model::event::PlanCommitted, BTreeSet<AllocId>)> = Vec::new();
+    let mut plans: Vec<(PlanCommitted, Placements)> = Vec::new();
     for logged in batch.events {
         match logged.event {
-            Event::PlanCommitted(plan) => plans.push((plan, BTreeSet::new())),
+            Event::PlanCommitted(plan) => plans.push((plan, BTreeMap::new())),
             Event::AllocsPlaced(placed) => {
-                if let Some((_, ids)) = plans.last_mut() {
-                    ids.extend(placed.ids);
+                if let Some((_, allocs)) = plans.last_mut() {
+                    allocs.extend(placed.ids.into_iter().zip(placed.nodes));
                 }
             }
             _ => {}
@@ -172,12 +177,11 @@ fn as_logged(history: &History, at: Index, eval: EvalId, seed: u64, outcome: &Ou
     let plan = &outcome.settlement.plan;
     let plans = plans(&history.batch(at).ok()??).ok()?;
     let logged = plans.into_iter().find(|(plan, _)| plan.eval == eval && plan.seed == seed);
-    let Some((verdict, ids)) = logged else {
+    let Some((verdict, placed)) = logged else {
         return plan.is_empty().then_some(true);
     };
-    let refused: BTreeSet<_> = verdict.rejected.iter().map(|refused| refused.node).collect();
-    let kept = plan.placed.iter().flat_map(|placed| placed.ids.iter().zip(&placed.nodes));
-    let kept: BTreeSet<AllocId> =
-        kept.filter(|(_, node)| !refused.contains(node)).map(|(id, _)| *id).collect();
-    Some(kept == ids)
+    let refused: BTreeSet<NodeId> = verdict.rejected.iter().map(|refused| refused.node).collect();
+    let again =
+        plan.placed.iter().flat_map(|placed| placed.ids.iter().copied().zip(placed.nodes.iter().copied()));
+    Some(again.filter(|(_, node)| !refused.contains(node)).collect::<BTreeMap<_, _>>() == placed)
 }

@@ -125,9 +125,9 @@ pub(super) fn registration(
 pub(super) fn checked(
     server: &AppState,
     params: &Params,
-    request: JobRegisterRequest,
+    mut request: JobRegisterRequest,
 ) -> Result<Checked, Failure> {
-    let mut job = request.job.clone().ok_or_else(|| Failure::invalid("Job must be specified"))?;
+    let mut job = request.job.take().ok_or_else(|| Failure::invalid("Job must be specified"))?;
     if job.id.as_deref().unwrap_or_default().is_empty() {
         return Err(Failure::invalid("Job ID hasn't been provided"));
     }
@@ -162,11 +162,13 @@ fn too_many(server: &AppState, job: &Job) -> Option<String> {
 
 /// Nodes of this release log in to Vault with identities, and with nothing else.
 fn without_identity(server: &AppState, job: &Job) -> Vec<String> {
-    if NodesSeen(&server.control.state()).any_foreign() {
+    let missing = jobspec::missing_vault_identities(job);
+    // The nodes are looked at only if it matters: there may be very many.
+    if missing.is_empty() || NodesSeen(&server.control.state()).any_foreign() {
         return Vec::new();
     }
-    let missing = jobspec::missing_vault_identities(job).into_iter();
     missing
+        .into_iter()
         .map(|(task, identity)| {
             format!(
                 "task \"{task}\" has a vault block and no identity \"{identity}\", and these servers add none: it fails to start"

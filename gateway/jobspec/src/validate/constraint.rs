@@ -1,10 +1,10 @@
 use model::document::{Affinity, Constraint, Spread};
-use regex::RegexBuilder;
 
+use super::pattern;
 use super::report::Report;
 
 /// Largest compiled regular expression, in bytes.
-const REGEX_MAX: usize = 1 << 20;
+pub(super) const REGEX_MAX: usize = 1 << 20;
 
 const AFFINITY_OPERATORS: [&str; 16] = [
     "=",
@@ -93,7 +93,7 @@ fn operator(report: &mut Report, operand: &str, value: &str) {
     }
     match operand {
         "regexp" => {
-            if let Err(why) = RegexBuilder::new(value).size_limit(REGEX_MAX).build() {
+            if let Err(why) = pattern::check(value) {
                 report.error("RTarget", format!("\"{value}\" is not a regular expression: {why}"));
             }
         }

@@ -6,6 +6,7 @@ mod constraint;
 mod group;
 mod mesh;
 mod network;
+mod pattern;
 mod policy;
 mod report;
 mod service;

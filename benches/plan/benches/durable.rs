@@ -208,6 +208,7 @@ impl Cluster {
                 address: format!("server-{at}"),
                 segment_bytes: 64 << 20,
                 retention: raft::RETENTION,
+                archive: None,
                 tail: raft::TAIL,
                 found: if count == 1 { Found::Alone } else { Found::Wait },
                 timings: Timings::default(),

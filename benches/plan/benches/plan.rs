@@ -28,6 +28,7 @@ fn append(c: &mut Criterion) {
             address: "127.0.0.1:0".to_string(),
             segment_bytes: 64 << 20,
             retention: raft::RETENTION,
+            archive: None,
             tail: raft::TAIL,
             found: raft::Found::Alone,
             timings: raft::Timings::default(),

@@ -200,7 +200,8 @@ impl DamagedLog {
 }
 
 fn open(log: &Path) -> Result<Store, StoreError> {
-    let settings = Settings { segment_bytes: 1024, retention: RETENTION, driving: Driving::Threads };
+    let settings =
+        Settings { segment_bytes: 1024, retention: RETENTION, archive: None, driving: Driving::Threads };
     Store::open(Arc::new(Directory::open(log)?), settings, Arc::new(|why| panic!("{why}")))
 }
 

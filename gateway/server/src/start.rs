@@ -354,6 +354,7 @@ async fn open_log(
             address: address.clone(),
             segment_bytes: settings.segment_bytes,
             retention: raft::RETENTION,
+            archive: None,
             tail: raft::TAIL,
             found,
             timings: settings.cluster.timings.clone(),

@@ -489,6 +489,7 @@ fn put_in_another_state(log: &Path) {
     let settings = journal::store::Settings {
         segment_bytes: SEGMENT_BYTES,
         retention: RETENTION,
+        archive: None,
         driving: Driving::Threads,
     };
     let store = Store::open(files, settings, Arc::new(|why| panic!("{why}"))).unwrap();

@@ -1,5 +1,6 @@
 //! The log of one server.
 
+mod archive;
 mod crash;
 mod damage;
 mod golden;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::{Index, Term};
 use futures_util::FutureExt;
 use journal::frame::BATCH_BYTES_MAX;
-use journal::store::{Retention, Store, StoreError};
+use journal::store::{HistoryFile, HistoryStatus, Retention, Store, StoreError};
 use journal::{EncodedBatch, Freshness, IndexCallback, Journal, KeepError, ProposeError, ReadError};
 use model::Image;
 use parking_lot::Mutex;
@@ -40,12 +40,22 @@ pub struct Settings {
     pub segment_bytes: u64,
     /// How much history is kept; [`journal::store::RETENTION`] by default.
     pub retention: Retention,
+    /// Where history goes that the log does not keep.
+    pub archive: Option<Archive>,
     /// What raft keeps for followers that are a little behind; [`crate::TAIL`] by default.
     pub tail: Tail,
     pub found: Found,
     pub timings: Timings,
     /// The seed of all randomness in here: how long this server waits before it starts an election.
     pub seed: u64,
+}
+
+/// A directory for old history, compressed; see [`journal::store::ArchiveSettings`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    /// Made if it is not there; used by one process at a time.
+    pub dir: PathBuf,
+    pub max_bytes: Option<u64>,
 }
 
 /// What a server without a log does at its start.
@@ -61,6 +71,8 @@ pub enum Found {
 pub enum OpenError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("open the archive of history in {path}", path = path.display())]
+    Archive { path: PathBuf, source: StoreError },
     #[error("the log belongs to other servers ({members:?}): this one is number {node}")]
     OtherServer { node: u64, members: Vec<u64> },
     #[error("start consensus: {0}")]
@@ -105,6 +117,27 @@ impl RaftJournal {
     /// As there.
     pub fn scrub(&self) -> Result<Option<String>, StoreError> {
         self.store.scrub()
+    }
+
+    /// What is kept of history, and where.
+    pub fn history(&self) -> HistoryStatus {
+        self.store.history()
+    }
+
+    /// As [`Store::verify_history`]. Blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_history(&self, index: Index) -> Result<Option<HistoryFile>, StoreError> {
+        self.store.verify_history(index)
+    }
+
+    /// As [`Store::export_history`]. Blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn export_history(&self, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError> {
+        self.store.export_history(index)
     }
 
     /// The index of the last batch in the log here, committed or not; zero before the first.

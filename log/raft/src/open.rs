@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::Rng;
 use journal::Sink;
-use journal::store::{self, Directory, Fatal, Files, Store};
+use journal::store::{self, ArchiveSettings, Directory, Fatal, Files, Store};
 use openraft::{BasicNode, Config};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::bounds::Bounds;
 use crate::driving::{self, Blocking, Driving, Life, Tasks, Workers};
 use crate::formats;
-use crate::journal::{Found, OpenError, Raft, RaftJournal, Settings};
+use crate::journal::{Archive, Found, OpenError, Raft, RaftJournal, Settings};
 use crate::leadership;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
@@ -57,9 +57,13 @@ impl RaftJournal {
         runtime: &Handle,
     ) -> Result<Arc<RaftJournal>, OpenError> {
         let fatal: Fatal = Arc::new(store::abort);
-        let (dir, at) = (settings.dir.clone(), fatal.clone());
-        let how = store_settings(&settings, store::Driving::Threads);
-        let opened = runtime.spawn_blocking(move || Store::open(Arc::new(Directory::open(&dir)?), how, at));
+        let (dir, archive, at) = (settings.dir.clone(), settings.archive.clone(), fatal.clone());
+        let mut how = store_settings(&settings, store::Driving::Threads);
+        let opened = runtime.spawn_blocking(move || {
+            let files = Directory::open(&dir)?;
+            how.archive = archive.map(open_archive).transpose()?;
+            Ok::<_, OpenError>(Store::open(Arc::new(files), how, at)?)
+        });
         let store = Arc::new(opened.await??);
         let proposals = Arc::new(Proposals::new());
         let (news, queue) = notifier::news();
@@ -71,8 +75,8 @@ impl RaftJournal {
     }
 
     /// The same without a thread and without the clock of the machine: on a runtime of one thread with virtual time, the
-    /// same seeds give the same run. The disk is `files`, and the directory in `settings` is not used. Dropping the journal
-    /// is a crash.
+    /// same seeds give the same run. The disk is `files`, and the directories in `settings` are not used: there is no
+    /// archive. Dropping the journal is a crash.
     pub async fn open_on(
         files: Arc<dyn Files>,
         settings: Settings,
@@ -167,7 +171,16 @@ impl RaftJournal {
 }
 
 fn store_settings(settings: &Settings, driving: store::Driving) -> store::Settings {
-    store::Settings { segment_bytes: settings.segment_bytes, retention: settings.retention, driving }
+    let Settings { segment_bytes, retention, .. } = *settings;
+    store::Settings { segment_bytes, retention, archive: None, driving }
+}
+
+fn open_archive(archive: Archive) -> Result<ArchiveSettings, OpenError> {
+    let Archive { dir: path, max_bytes } = archive;
+    match Directory::open(&path) {
+        Ok(files) => Ok(ArchiveSettings { files: Arc::new(files), max_bytes }),
+        Err(source) => Err(OpenError::Archive { path, source }),
+    }
 }
 
 /// Passes the last image to the sink: everything continues from there.

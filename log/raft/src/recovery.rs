@@ -84,8 +84,12 @@ fn open(dir: &Path) -> Result<Store, OpenError> {
     if !dir.is_dir() {
         return Err(OpenError::Consensus(format!("there is no directory {}", dir.display())));
     }
-    let settings =
-        store::Settings { segment_bytes: SEGMENT_BYTES, retention: RETENTION, driving: Driving::Threads };
+    let settings = store::Settings {
+        segment_bytes: SEGMENT_BYTES,
+        retention: RETENTION,
+        archive: None,
+        driving: Driving::Threads,
+    };
     Ok(Store::open(Arc::new(Directory::open(dir)?), settings, Arc::new(store::abort))?)
 }
 

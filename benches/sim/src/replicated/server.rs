@@ -204,6 +204,7 @@ impl World {
             address: address(number),
             segment_bytes: log.segment_bytes,
             retention: log.retention,
+            archive: None,
             tail: log.tail,
             found: if self.servers.len() == 1 { Found::Alone } else { Found::Wait },
             timings: by(&server.clock.borrow()),

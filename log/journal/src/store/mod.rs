@@ -6,9 +6,11 @@
 //!
 //! The bytes are described in [`record`], [`segment`] and [`image`], what happens after a crash in [`recovery`].
 
+mod archive;
 mod contents;
 mod diagnosis;
 mod files;
+mod history_files;
 mod image;
 mod images;
 mod position;
@@ -37,9 +39,12 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::frame::{BATCH_BYTES_MAX, EncodedBatch, FrameError};
+use archive::Archive;
+pub use archive::{ArchiveSettings, ArchiveStatus, HISTORY_SUFFIX, HistoryFile, verify_file};
 use contents::Contents;
 pub use contents::TAIL_BYTES;
 pub use files::{Directory, File, Files};
+pub use history_files::HistoryStatus;
 pub use image::ImageMeta;
 use images::Images;
 pub use images::{IMAGE_FILES_MAX, IMAGES_KEPT};
@@ -106,6 +111,8 @@ pub struct Settings {
     pub segment_bytes: u64,
     /// [`RETENTION`] by default.
     pub retention: Retention,
+    /// Where segments go before they are removed; without it they are gone.
+    pub archive: Option<ArchiveSettings>,
     pub driving: Driving,
 }
 
@@ -150,7 +157,11 @@ pub enum StoreError {
 
 /// What a file of the log is called in a sentence.
 fn noun(file: &str) -> &'static str {
-    if file.ends_with(".img") { "image" } else { "segment" }
+    match file {
+        file if file.ends_with(".img") => "image",
+        file if file.ends_with(HISTORY_SUFFIX) || file.ends_with(".tmp") => "archived file",
+        _ => "segment",
+    }
 }
 
 impl StoreError {
@@ -173,6 +184,7 @@ pub struct Store {
     /// None once it is closed.
     files: Mutex<Option<Arc<dyn Files>>>,
     retention: Retention,
+    archive: Option<Archive>,
     driver: Driver,
 }
 
@@ -210,6 +222,7 @@ impl Store {
     /// [`StoreError::Damaged`] when a record is bad that was safely written; nothing is changed then.
     pub fn open(files: Arc<dyn Files>, settings: Settings, fatal: Fatal) -> Result<Store, StoreError> {
         let recovered = recovery::recover(&*files)?;
+        let archive = settings.archive.map(Archive::open).transpose()?;
         let shared = Arc::new(Shared {
             queue: Queue::default(),
             contents: Mutex::new(recovered.contents),
@@ -238,7 +251,7 @@ impl Store {
             }
         };
         let files = Mutex::new(Some(files));
-        Ok(Store { shared, files, retention: settings.retention, driver })
+        Ok(Store { shared, files, retention: settings.retention, archive, driver })
     }
 
     /// Does the writer's next group, in the caller's thread: writes, syncs, calls back. False when there was none, or
@@ -366,9 +379,11 @@ impl Store {
         self.shared.contents.lock().base.next
     }
 
-    /// The oldest batch that can be read, or the next one if there is none.
+    /// The oldest batch that can be read, in the log or in the archive, or the next one if there is none.
     pub fn horizon(&self) -> Index {
-        self.shared.contents.lock().horizon()
+        let base = self.shared.contents.lock().base;
+        let archived = self.archive.as_ref().and_then(|archive| archive.horizon(base));
+        archived.unwrap_or(Index(base.batch + 1))
     }
 
     /// The index of the last batch at or before an entry; 0 when there is none. For an entry that is not held any more,

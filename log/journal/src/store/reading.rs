@@ -44,7 +44,7 @@ impl Store {
     }
 
     /// Batches from `from` (at least 1) to `upto`, both included, as far as they exist: as many as fit `max_bytes`,
-    /// but always one if there is one.
+    /// but always one if there is one. What is in the archive ends where the log begins.
     ///
     /// # Errors
     /// [`StoreError::Compacted`] when `from` lies below the [`Store::horizon`].
@@ -56,9 +56,13 @@ impl Store {
     ) -> Result<Vec<EncodedBatch>, StoreError> {
         let range = {
             let contents = self.shared.contents.lock();
-            let oldest = contents.horizon();
+            let (oldest, base) = (contents.horizon(), contents.base);
             if from < oldest {
-                return Err(StoreError::Compacted { from, oldest });
+                drop(contents);
+                return match &self.archive {
+                    Some(archive) => archive.batches(base, (from, upto), max_bytes),
+                    None => Err(StoreError::Compacted { from, oldest }),
+                };
             }
             let upto = upto.min(contents.last_batch());
             if from > upto {
@@ -70,13 +74,13 @@ impl Store {
             Payload::Batch(batch) => Some(batch),
             Payload::Blank | Payload::Membership(_) => None,
         };
-        let entries = self.entries(range, max_bytes).map_err(|error| match error {
-            // Removed since it was looked up.
-            StoreError::Removed { .. } => StoreError::Compacted { from, oldest: self.horizon() },
-            error => error,
-        });
+        let entries = match self.entries(range, max_bytes) {
+            // Removed since it was looked up: it is in the archive now, or nowhere.
+            Err(StoreError::Removed { .. }) => return self.batches(from, upto, max_bytes),
+            entries => entries?,
+        };
         // The first entry is a batch, so one comes even if it is larger than allowed.
-        Ok(entries?.into_iter().filter_map(batch).collect())
+        Ok(entries.into_iter().filter_map(batch).collect())
     }
 }
 

@@ -46,6 +46,7 @@ pub fn settings(dir: &Path, node: u64, found: Found) -> Settings {
         address: if node == 1 { "here:4647".into() } else { format!("there-{node}:4647") },
         segment_bytes: SEGMENT,
         retention: RETENTION,
+        archive: None,
         tail: TAIL,
         found,
         timings: timings(),

@@ -178,6 +178,7 @@ impl World {
         let settings = Settings {
             segment_bytes: SEGMENT,
             retention: Retention { bytes: 4 * SEGMENT, age: None },
+            archive: None,
             tail: Tail { entries: 20, bytes: 8 << 10 },
             seed,
             timings: self.timings(node),

@@ -31,6 +31,6 @@ pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use lost_tail::{LostTail, lost_tail};
 pub use node_connections::NodeConnections;
-pub use raft::{LogEnd, log_end};
-pub use settings::{ClusterSettings, GossipSettings, Limits, Settings};
+pub use raft::{Archive, LogEnd, RETENTION, Retention, log_end};
+pub use settings::{ClusterSettings, GossipSettings, HistorySettings, Limits, Settings};
 pub use start::{Halted, Server, StartError, log_dir};

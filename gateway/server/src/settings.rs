@@ -16,6 +16,7 @@ use listener::AddressLimit;
 use metrics::NodeFigures;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::{AgentConfig, Monitor};
+use raft::{Archive, Retention};
 use tls::AgentTls;
 
 use crate::cluster::Joins;
@@ -55,8 +56,7 @@ pub struct Settings {
     pub segment_bytes: u64,
     /// How often the whole log is read again to find damage; `None` never does.
     pub scrub_every: Option<Duration>,
-    /// Bytes that states of the past may take, about.
-    pub history_memory: usize,
+    pub history: HistorySettings,
     pub cluster: ClusterSettings,
     /// Certificates, if there are some.
     pub tls: Option<Arc<AgentTls>>,
@@ -82,6 +82,23 @@ pub struct Settings {
     pub node_routes: NodeRoutes,
     /// Put on every answer of the HTTP API.
     pub response_headers: BTreeMap<String, String>,
+}
+
+/// How much of the past is kept, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistorySettings {
+    /// Bytes that states of the past may take, about.
+    pub memory: usize,
+    /// Of the log.
+    pub retention: Retention,
+    /// Where segments go that the log does not keep.
+    pub archive: Option<Archive>,
+}
+
+impl Default for HistorySettings {
+    fn default() -> HistorySettings {
+        HistorySettings { memory: history::MEMORY, retention: raft::RETENTION, archive: None }
+    }
 }
 
 /// What one address may take of a server.

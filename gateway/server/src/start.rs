@@ -141,7 +141,7 @@ impl Server {
         let cluster = cluster(&settings, joining, (&http, &rpc), &log, &control, &servers).await?;
         let states = http_gateway::events::states(control.clone());
         let dir_of_history = Some(lost_tail::history_dir(&dir));
-        let history = History::open(dir_of_history, log.clone(), states, settings.history_memory)?;
+        let history = History::open(dir_of_history, log.clone(), states, settings.history.memory)?;
         let connections = NodeConnections::default();
         let version = settings.version.clone();
         let states = Arc::new(PublishedState { control: control.clone(), log: log.clone(), version });
@@ -353,8 +353,8 @@ async fn open_log(
             node: identity::raft_number(dir).map_err(data)?,
             address: address.clone(),
             segment_bytes: settings.segment_bytes,
-            retention: raft::RETENTION,
-            archive: None,
+            retention: settings.history.retention,
+            archive: settings.history.archive.clone(),
             tail: raft::TAIL,
             found,
             timings: settings.cluster.timings.clone(),

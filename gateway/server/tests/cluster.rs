@@ -319,7 +319,7 @@ impl Cluster {
             workers: 0,
             segment_bytes: SEGMENT_BYTES,
             scrub_every: None,
-            history_memory: history::MEMORY,
+            history: server::HistorySettings::default(),
             tls: None,
             cluster: ClusterSettings {
                 bootstrap_expect: 3,

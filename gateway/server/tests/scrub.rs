@@ -251,7 +251,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
             follow_up_after: base::Duration::from_secs(60),
         },
         job_count_max: 50_000,
-        history_memory: history::MEMORY,
+        history: server::HistorySettings::default(),
         identities: Default::default(),
         workers: 1,
         segment_bytes: SEGMENT_BYTES,

@@ -153,7 +153,10 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "plugin": plugins;
         "plugin_dir": plugin_dir;
         "plugin": external_plugins;
-        "history.memory": history_memory;
+        "history.memory": history.memory;
+        "history.min_age": history.min_age;
+        "history.max_bytes": history.max_bytes;
+        "history.archive": history.archive;
         "server.enabled": server.enabled;
         "server.bootstrap_expect": server.bootstrap_expect;
         "server.server_join": server.join;

@@ -57,7 +57,7 @@ pub(super) fn server_settings(
         workers: workers(settings),
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(settings.server.scrub_interval.to_std()).filter(|every| !every.is_zero()),
-        history_memory: usize::try_from(settings.history_memory).unwrap_or(usize::MAX),
+        history: settings.history.settings(),
         cluster: cluster(settings)?,
         tls: process.tls.clone(),
         version: env!("CARGO_PKG_VERSION").to_string(),

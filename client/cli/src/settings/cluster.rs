@@ -165,7 +165,7 @@ pub(super) fn check(settings: &AgentSettings) -> anyhow::Result<()> {
     }
     match settings.autopilot.unfit() {
         Some((field, expected)) => bail!("autopilot: {field}: expected {expected}"),
-        None => Ok(()),
+        None => super::history::check(&settings.history),
     }
 }
 

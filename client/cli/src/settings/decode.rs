@@ -11,12 +11,11 @@ use node::settings::HostVolume;
 use node::users::DynamicUsers;
 use server::AccessSettings;
 
-use super::artifacts::Bytes;
 use super::network;
 use super::unsupported::Refused;
 use super::{
     AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, artifacts, audit,
-    cluster, consul, plugins, scheduler, templates, tls, unsupported, value, vault,
+    cluster, consul, history, plugins, scheduler, templates, tls, unsupported, value, vault,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
@@ -71,11 +70,8 @@ pub(super) fn file(
     for section in refused.sections(&mut top, "audit") {
         audit::read(&mut settings.audit, section, refused);
     }
-    for mut section in refused.sections(&mut top, "history") {
-        let mut memory = Bytes(settings.history_memory);
-        refused.set(&mut section, "memory", &mut memory);
-        settings.history_memory = memory.0;
-        refused.done(section);
+    for section in refused.sections(&mut top, "history") {
+        history::read(&mut settings.history, section, refused);
     }
     for section in refused.sections(&mut top, "tls") {
         tls::read(settings, places, section, refused);

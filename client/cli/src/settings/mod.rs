@@ -10,6 +10,7 @@ mod consul;
 mod decode;
 mod exposures;
 mod flags;
+mod history;
 mod network;
 mod plugins;
 mod scheduler;
@@ -49,6 +50,7 @@ pub(crate) use audit::AuditConfig;
 pub(crate) use cluster::JoinSettings;
 pub(crate) use consul::ConsulConfig;
 pub(crate) use flags::{AGENT_FLAGS, read};
+pub(crate) use history::HistoryConfig;
 pub(crate) use unsupported_flags::UNSUPPORTED_FLAGS;
 pub(crate) use vault::VaultConfigs;
 
@@ -103,8 +105,7 @@ pub(crate) struct AgentSettings {
     pub ports: Ports,
     pub log: LogSettings,
     pub audit: AuditConfig,
-    /// Bytes that states of the past may take in the memory of a server, about.
-    pub history_memory: u64,
+    pub history: HistoryConfig,
     pub limits: LimitSettings,
     pub tls: TlsSettings,
     pub acl: AccessSettings,
@@ -336,7 +337,7 @@ impl AgentSettings {
                 rotate_max_files: 0,
             },
             audit: AuditConfig::default(),
-            history_memory: history::MEMORY as u64,
+            history: HistoryConfig::default(),
             limits: LimitSettings {
                 http_max_conns_per_client: AddressLimit::MAX as u32,
                 http_proxies: AddressLimit::default().proxies,

@@ -102,6 +102,30 @@ fn later_files_win_over_earlier_ones_and_flags_over_all() {
 }
 
 #[test]
+fn history_is_merged_key_by_key() {
+    let default = read_all(&[], &["-dev"]).unwrap().history.settings();
+    assert_eq!((default.retention, default.archive), (server::RETENTION, None));
+    let hcl = "history {\n  memory = \"1MiB\"\n  min_age = \"90d\"\n  archive {\n    path = \"/old\"\n  }\n}";
+    let json = r#"{"history": {"max_bytes": "200GB", "archive": {"max_bytes": "2TB"}}}"#;
+    let read = |files: &[(&str, &str)]| read_all(files, &["-dev"]).unwrap().history.settings();
+    let expected = server::HistorySettings {
+        memory: 1 << 20,
+        retention: server::Retention {
+            bytes: 200_000_000_000,
+            age: Some(std::time::Duration::from_secs(90 * 24 * 60 * 60)),
+        },
+        archive: Some(server::Archive { dir: "/old".into(), max_bytes: Some(2_000_000_000_000) }),
+    };
+    assert_eq!(read(&[("a.hcl", hcl), ("b.json", json)]), expected);
+    assert_eq!(read(&[("a.json", json), ("b.hcl", hcl)]), expected);
+    let again = "history {\n  min_age = \"1h\"\n  archive {\n    path = \"/other\"\n  }\n}";
+    let changed = read(&[("a.hcl", hcl), ("b.json", json), ("c.hcl", again)]);
+    assert_eq!(changed.retention.age, Some(std::time::Duration::from_secs(3600)));
+    let archive = server::Archive { dir: "/other".into(), max_bytes: Some(2_000_000_000_000) };
+    assert_eq!((changed.memory, changed.archive), (1 << 20, Some(archive)));
+}
+
+#[test]
 fn errors_show_their_position() {
     let cases = [
         ("regoin = \"eu\"", "a.hcl:1:1: unexpected key \"regoin\""),
@@ -127,6 +151,23 @@ fn errors_show_their_position() {
         (
             "server { retry_interval = \"0s\" }",
             "server.server_join.retry_interval: expected a duration above",
+        ),
+        ("history { keep = [\"job\"] }", "a.hcl:1:11: unexpected key \"keep\""),
+        ("history { min_age = \"-1d\" }", "a.hcl:1:21: \"min_age\": expected a duration, like \"90d\" or"),
+        ("history { min_age = 90 }", "\"min_age\": expected a duration, like \"90d\" or"),
+        ("history { max_bytes = \"lots\" }", "\"max_bytes\": expected a size, like \"100GB\""),
+        ("history { archive { } }", "history.archive.path: expected a path that begins with /"),
+        (
+            "history { archive { path = \"old\" } }",
+            "history.archive.path: expected a path that begins with /",
+        ),
+        (
+            "history {\n  archive {\n    path = \"/old\"\n    max_bytes = 0\n  }\n}",
+            "history.archive.max_bytes: expected more than 0",
+        ),
+        (
+            "history {\n  archive {\n    path = \"/old\"\n    level = 3\n  }\n}",
+            "a.hcl:4:5: unexpected key \"level\"",
         ),
         ("server { job_max_count = -1 }", "\"job_max_count\": expected a whole number"),
         ("server { scrub_interval = \"-1h\" }", "server.scrub_interval: expected a duration of a second"),

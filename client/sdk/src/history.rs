@@ -1,5 +1,6 @@
-use api::{HistoryVerified, ObjectHistory};
+use api::{HistoryFileVerified, HistoryStorage, HistoryVerified, ObjectHistory};
 use model::document::ForkResult;
+use reqwest::{Method, Response};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,6 +19,23 @@ impl Client {
     pub async fn verify_history(&self, since: Option<u64>) -> Result<HistoryVerified, Error> {
         let since = since.map(|index| index.to_string()).unwrap_or_default();
         Ok(self.get("/v1/history/verify", Query::new().with("since", since)).await?.value)
+    }
+
+    /// `GET /v1/operator/history`: how much history the server has that answers. Ours.
+    pub async fn history_storage(&self) -> Result<HistoryStorage, Error> {
+        Ok(self.get("/v1/operator/history", Query::new()).await?.value)
+    }
+
+    /// `GET /v1/operator/history/verify`: the file that an index is in, once all of it was read. Ours.
+    pub async fn verify_history_file(&self, from: u64) -> Result<HistoryFileVerified, Error> {
+        let query = Query::new().with("from", from.to_string());
+        Ok(self.get("/v1/operator/history/verify", query).await?.value)
+    }
+
+    /// `GET /v1/operator/history/export`: a copy of that file, as it comes. Ours.
+    pub async fn export_history_file(&self, from: u64) -> Result<Response, Error> {
+        let query = Query::new().with("from", from.to_string());
+        self.send(self.request(Method::GET, "/v1/operator/history/export", query)).await
     }
 
     /// `POST /v1/fork`: what an [`api::ForkRequest`], or something with its fields, would lead to. Ours.

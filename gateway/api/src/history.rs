@@ -97,3 +97,63 @@ pub struct HistoryVerified {
     /// Of each table of the state after the last batch, in hexadecimal digits: equal states have equal ones, on every server.
     pub digests: Map<String, String>,
 }
+
+/// The answer of `GET /v1/operator/history`: how much history the server has that answers, and where.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HistoryStorage {
+    /// The name of the server: each keeps its own.
+    pub server: String,
+    /// The oldest index that can be read, its time, and the newest.
+    pub oldest_index: u64,
+    pub oldest_time: Option<Timestamp>,
+    pub newest_index: u64,
+    /// How long history stays in the log, and how many bytes of it at most: `history` in the configuration.
+    pub min_age: String,
+    pub max_bytes: u64,
+    /// The segments of the log, their bytes on disk, and the oldest index in them.
+    pub segments: u64,
+    pub segment_bytes: u64,
+    pub log_oldest_index: u64,
+    /// Null without one.
+    pub archive: Option<HistoryArchive>,
+}
+
+/// What was removed from the log, compressed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HistoryArchive {
+    /// Files that lead on to the log without a gap, their bytes, and how many they have when they are not compressed.
+    pub files: u64,
+    pub bytes: u64,
+    pub raw_bytes: u64,
+    /// Null for as many as the disk takes.
+    pub max_bytes: Option<u64>,
+    /// The oldest index in them; 0 without a file.
+    pub oldest_index: u64,
+    /// Files before a gap, which are not read, and their bytes.
+    pub apart_files: u64,
+    pub apart_bytes: u64,
+    /// Names of files that are not as they were written.
+    pub damaged: List<String>,
+    /// Why a segment could not be archived the last time; empty if it could.
+    pub failed: String,
+}
+
+/// The answer of `GET /v1/operator/history/verify`: a file of history was read and is whole.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HistoryFileVerified {
+    pub name: String,
+    /// The indexes in it; the last is below the first when there are none.
+    pub first_index: u64,
+    pub last_index: u64,
+    pub first_time: Timestamp,
+    pub last_time: Timestamp,
+    /// On disk, and of its records.
+    pub bytes: u64,
+    pub raw_bytes: u64,
+    /// Where the log stands before and after it. The next file begins with what this one ends with.
+    pub begins: String,
+    pub ends: String,
+}

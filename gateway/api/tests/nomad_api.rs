@@ -259,7 +259,7 @@ held! {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
         EventCursorResetRequest ForkAdd ForkChange ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
-        HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
+        HistoryArchive HistoryFileVerified HistoryStorage HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
         RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion WhyNot
     }
     model::document {

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::access::{self, AccessSettings, Attempts, Resolver};
 use crate::blocking::{FORKS_MAX, OPENINGS_MAX, RENDERS_MAX, WAITING_READS_MAX};
-use crate::cluster_admin::{ClusterAdmin, Snapshots};
+use crate::cluster_admin::{ClusterAdmin, HistoryFiles, Snapshots};
 use crate::error::Failure;
 use crate::events::Acks;
 use crate::node_rpc::{NodeRoutes, NodeRpc};
@@ -37,6 +37,7 @@ pub struct Api {
     /// The other servers, and the raft cluster.
     pub cluster: Arc<dyn ClusterAdmin>,
     pub snapshots: Arc<dyn Snapshots>,
+    pub history_files: Arc<dyn HistoryFiles>,
     pub agent: AgentInfo,
     /// Most allocations that a job may ask for while this server leads.
     pub job_count_max: i64,
@@ -104,6 +105,7 @@ pub(crate) struct Inner {
     pub(crate) large_lists: Arc<Semaphore>,
     pub(crate) openings: Arc<Semaphore>,
     pub(crate) forks: Arc<Semaphore>,
+    pub(crate) history_reads: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
     /// Who has failed to prove that lately.
@@ -128,6 +130,7 @@ impl AppState {
             large_lists: Arc::new(Semaphore::new(LARGE_LISTS_MAX)),
             openings: Arc::new(Semaphore::new(OPENINGS_MAX)),
             forks: Arc::new(Semaphore::new(FORKS_MAX)),
+            history_reads: Arc::new(Semaphore::new(1)),
             request_stats,
             resolver: Resolver::default(),
             attempts: Attempts::default(),

@@ -5,9 +5,11 @@ use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
     RaftConfiguration,
 };
+use base::Index;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use journal::store::{HistoryFile, HistoryStatus, StoreError};
 use metrics::Figures;
 use serde::{Deserialize, Serialize};
 
@@ -120,4 +122,21 @@ pub trait Snapshots: Send + Sync + 'static {
     /// # Errors
     /// [`ClusterError`]; nothing has changed then.
     fn restore(&self, file: FileStream) -> BoxFuture<'_, Result<(), ClusterError>>;
+}
+
+/// The files in which this server keeps history. What reads one blocks.
+pub trait HistoryFiles: Send + Sync + 'static {
+    fn status(&self) -> HistoryStatus;
+
+    /// Reads the file that a batch is in and compares all of it with its checksums; `None` when that batch is not committed.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] where it is not what was written, [`StoreError::Compacted`] when it is no longer kept.
+    fn verify(&self, index: Index) -> Result<Option<HistoryFile>, StoreError>;
+
+    /// A copy of the file that a batch is in, compressed; `None` when that batch is not committed.
+    ///
+    /// # Errors
+    /// As [`HistoryFiles::verify`].
+    fn export(&self, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError>;
 }

@@ -35,7 +35,7 @@ pub use access::AccessSettings;
 pub use app_state::{AgentInfo, Api, NOMAD_VERSION};
 pub use blocking::WAITING_READS_MAX;
 pub use cluster_admin::{
-    ClusterAdmin, ClusterError, FileStream, GossipKeys, PeerName, SnapshotFile, Snapshots,
+    ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, PeerName, SnapshotFile, Snapshots,
 };
 pub use error::Failure;
 pub use gate::Gate;

@@ -16,7 +16,7 @@ use listener::AddressLimit;
 use metrics::NodeFigures;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::{AgentConfig, Monitor};
-use raft::{Archive, Retention};
+use raft::{Archive, Retention, Tail};
 use tls::AgentTls;
 
 use crate::cluster::Joins;
@@ -93,11 +93,18 @@ pub struct HistorySettings {
     pub retention: Retention,
     /// Where segments go that the log does not keep.
     pub archive: Option<Archive>,
+    /// What stays for followers that are a little behind; [`raft::TAIL`] but for tests.
+    pub tail: Tail,
 }
 
 impl Default for HistorySettings {
     fn default() -> HistorySettings {
-        HistorySettings { memory: history::MEMORY, retention: raft::RETENTION, archive: None }
+        HistorySettings {
+            memory: history::MEMORY,
+            retention: raft::RETENTION,
+            archive: None,
+            tail: raft::TAIL,
+        }
     }
 }
 

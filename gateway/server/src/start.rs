@@ -28,6 +28,7 @@ use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
 use crate::gossip_keyring;
 use crate::identity;
+use crate::log_files::LogFiles;
 use crate::lost_tail::{self, LostTail};
 use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
@@ -157,6 +158,7 @@ impl Server {
             node_rpc: Arc::new(nodes.clone()),
             cluster: Arc::new(cluster.clone()),
             snapshots: Arc::new(snapshot_file::SnapshotFiles(states)),
+            history_files: Arc::new(LogFiles(log.clone())),
             events: events.clone(),
             history: history.clone(),
             log: settings.log.clone(),
@@ -355,7 +357,7 @@ async fn open_log(
             segment_bytes: settings.segment_bytes,
             retention: settings.history.retention,
             archive: settings.history.archive.clone(),
-            tail: raft::TAIL,
+            tail: settings.history.tail,
             found,
             timings: settings.cluster.timings.clone(),
             seed: identity::seed().map_err(data)?,

@@ -1,5 +1,6 @@
 //! Servers as they are put together.
 
+mod archive;
 mod attackers;
 #[path = "../../tls/tests/certificates/mod.rs"]
 mod certificates;

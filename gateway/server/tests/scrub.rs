@@ -15,12 +15,12 @@ use server::{ClusterSettings, Halted, Server, Settings, StartError, log_dir};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-const SEGMENT_BYTES: u64 = 16 << 10;
+pub(crate) const SEGMENT_BYTES: u64 = 16 << 10;
 
 /// In about 34 segments of six each.
 const MESSAGES: usize = 200;
 
-const NODE: NodeId = NodeId(base::Uuid(*b"the node of all."));
+pub(crate) const NODE: NodeId = NodeId(base::Uuid(*b"the node of all."));
 
 /// Consensus reads it at every start, to see where the log begins.
 const FIRST: &str = "00000000000000000001.seg";
@@ -179,13 +179,13 @@ fn among_others(home: &Path) -> Settings {
     Settings { cluster, ..settings(home) }
 }
 
-async fn leads(server: &Server) {
+pub(crate) async fn leads(server: &Server) {
     let mut leadership = server.control.leadership();
     let mine = |who: &Leadership| *who == Leadership::Mine;
     timeout(PATIENCE, leadership.wait_for(mine)).await.unwrap().unwrap();
 }
 
-async fn register(server: &Server) {
+pub(crate) async fn register(server: &Server) {
     let document = model::document::Node {
         id: NODE.to_string(),
         secret_id: "secret".into(),
@@ -197,7 +197,7 @@ async fn register(server: &Server) {
     submit(server, Command::RegisterNode { document: Box::new(document) }).await;
 }
 
-async fn say(server: &Server) {
+pub(crate) async fn say(server: &Server) {
     let message = NodeMessage::new("Test", &"text".repeat(500), Time::from_secs(1));
     submit(server, Command::EmitNodeMessages { node: NODE, messages: vec![message] }).await;
 }

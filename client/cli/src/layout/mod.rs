@@ -26,6 +26,7 @@ pub(crate) mod pool;
 pub(crate) mod scaling;
 pub(crate) mod server;
 pub(crate) mod service;
+pub(crate) mod storage;
 pub(crate) mod task;
 pub(crate) mod usage;
 pub(crate) mod variable;

@@ -53,6 +53,7 @@ impl HistoryConfig {
                 .archive
                 .as_ref()
                 .map(|archive| server::Archive { dir: archive.path.clone(), max_bytes: archive.max_bytes }),
+            ..server::HistorySettings::default()
         }
     }
 }

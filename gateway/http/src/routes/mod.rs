@@ -18,6 +18,7 @@ mod explain;
 mod fork;
 mod fuzzy;
 mod gossip_keys;
+mod history_files;
 mod identities;
 mod jobs;
 mod keyring;
@@ -87,6 +88,7 @@ pub fn router(api: Api) -> (Router, Gate) {
         .merge(search::router())
         .merge(fuzzy::router())
         .merge(gossip_keys::router())
+        .merge(history_files::router())
         .merge(deployments::router())
         .merge(namespaces::router())
         .merge(client_alloc::router())

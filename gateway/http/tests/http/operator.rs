@@ -1,17 +1,22 @@
 //! What operators ask of the servers. The servers are pretended: what they are asked is written down.
 
+use std::time::Duration;
+
 use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
     RaftConfiguration, RaftServer, ServerHealth,
 };
 use axum::body::Body;
 use axum::http::Method;
-use base::Uuid;
+use base::{Index, Time, Uuid};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use http_gateway::{ClusterAdmin, ClusterError, FileStream, GossipKeys, PeerName, SnapshotFile, Snapshots};
+use http_gateway::{
+    ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, PeerName, SnapshotFile, Snapshots,
+};
+use journal::store::{ArchiveStatus, HistoryFile, HistoryStatus, Retention, StoreError};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -152,6 +157,43 @@ impl Snapshots for FakeServers {
             self.asked(format!("restore {length}")).await
         }
         .boxed()
+    }
+}
+
+impl HistoryFiles for FakeServers {
+    fn status(&self) -> HistoryStatus {
+        HistoryStatus {
+            retention: Retention { bytes: 1 << 30, age: Some(Duration::from_secs(90 * 24 * 3600)) },
+            oldest: Index(1),
+            log_oldest: Index(400),
+            segments: 3,
+            segment_bytes: 3 << 20,
+            archive: Some(ArchiveStatus { files: 2, oldest: Some(Index(1)), ..ArchiveStatus::default() }),
+        }
+    }
+
+    fn verify(&self, index: Index) -> Result<Option<HistoryFile>, StoreError> {
+        let damaged = || StoreError::Damaged { file: "x.sjz".into(), offset: 128, why: "it is torn".into() };
+        match index.0 {
+            1 => Err(StoreError::Compacted { from: index, oldest: Index(3) }),
+            2 => Err(damaged()),
+            3..=9 => Ok(Some(HistoryFile {
+                name: "a.sjz".into(),
+                first: Index(3),
+                last: Index(9),
+                first_time: Time::from_secs(1),
+                last_time: Time::from_secs(2),
+                bytes: 100,
+                raw_bytes: 500,
+                begins: "3:a".into(),
+                ends: "10:b".into(),
+            })),
+            _ => Ok(None),
+        }
+    }
+
+    fn export(&self, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError> {
+        Ok(self.verify(index)?.map(|file| (file, b"bytes".to_vec())))
     }
 }
 
@@ -338,4 +380,36 @@ async fn a_snapshot_is_a_file_with_a_digest() {
     *cluster.servers.refuse.lock() = Some(ClusterError::Failed("the file is damaged".to_string()));
     cluster.put_nothing("/v1/operator/snapshot").await.refused(500, "the file is damaged");
     cluster.get("/v1/operator/snapshot").await.refused(500, "the file is damaged");
+}
+
+#[tokio::test]
+async fn history_is_shown_verified_and_exported_file_by_file() {
+    let cluster = Cluster::start().await;
+    let shown = cluster.get("/v1/operator/history").await.json();
+    assert_eq!(shown["Server"], "one");
+    assert_eq!((&shown["OldestIndex"], &shown["LogOldestIndex"]), (&json!(1), &json!(400)));
+    assert_eq!((&shown["MinAge"], &shown["MaxBytes"]), (&json!("2160h0m0s"), &json!(1 << 30)));
+    assert!(shown["OldestTime"].is_string() && shown["NewestIndex"].as_u64() >= Some(1), "{shown}");
+    assert_eq!((&shown["Archive"]["Files"], &shown["Archive"]["MaxBytes"]), (&json!(2), &json!(null)));
+    let file = cluster.get("/v1/operator/history/verify?from=5").await.json();
+    let expected = json!({
+        "Name": "a.sjz", "FirstIndex": 3, "LastIndex": 9, "FirstTime": "1970-01-01T00:00:01Z",
+        "LastTime": "1970-01-01T00:00:02Z", "Bytes": 100, "RawBytes": 500, "Begins": "3:a", "Ends": "10:b",
+    });
+    assert_eq!(file, expected);
+    let exported = cluster.get("/v1/operator/history/export?from=5").await;
+    assert_eq!((exported.header("x-sojourn-next-index"), &exported.body[..]), ("10", &b"bytes"[..]));
+    for route in ["verify", "export"] {
+        let get = async |from: &str| cluster.get(&format!("/v1/operator/history/{route}{from}")).await;
+        for wrong in ["", "?from=0", "?from=-1"] {
+            get(wrong).await.refused(400, "from: expected an index, at least 1");
+        }
+        get("?from=1").await.refused(410, "batch 1 is no longer kept: the oldest is 3");
+        get("?from=2")
+            .await
+            .refused(500, "the log is damaged in archived file x.sjz at byte 128: it is torn");
+        let newest = cluster.control.state().index;
+        let beyond = format!("index 99 is not committed here: the newest is {newest}");
+        get("?from=99").await.refused(404, &beyond);
+    }
 }

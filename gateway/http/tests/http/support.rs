@@ -119,6 +119,7 @@ impl Cluster {
             node_rpc: nodes.clone(),
             cluster: servers.clone(),
             snapshots: servers.clone(),
+            history_files: servers.clone(),
             job_count_max: rules::JOB_COUNT_MAX,
             identities: Default::default(),
             agent,

@@ -422,6 +422,7 @@ impl Store {
         // After the image that is being kept, if one is.
         let _one = self.shared.keeping.lock();
         *self.files.lock() = None;
+        self.archive.iter().for_each(Archive::close);
         match &self.driver {
             Driver::Threads { maker, writer } => {
                 maker.close();

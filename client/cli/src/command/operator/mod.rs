@@ -4,6 +4,7 @@ mod api;
 mod autopilot;
 mod doctor;
 mod gossip;
+mod history;
 mod log;
 mod metrics;
 mod raft;
@@ -24,6 +25,9 @@ pub(super) const COMMANDS: &[&Command] = &[
     &gossip::LIST,
     &gossip::REMOVE,
     &gossip::USE,
+    &history::STATUS,
+    &history::VERIFY,
+    &history::EXPORT,
     &log::COMMAND,
     &metrics::COMMAND,
     &raft::INFO,

@@ -115,6 +115,7 @@ fn history_is_merged_key_by_key() {
             age: Some(std::time::Duration::from_secs(90 * 24 * 60 * 60)),
         },
         archive: Some(server::Archive { dir: "/old".into(), max_bytes: Some(2_000_000_000_000) }),
+        ..server::HistorySettings::default()
     };
     assert_eq!(read(&[("a.hcl", hcl), ("b.json", json)]), expected);
     assert_eq!(read(&[("a.json", json), ("b.hcl", hcl)]), expected);

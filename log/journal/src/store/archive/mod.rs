@@ -82,7 +82,8 @@ struct Recent {
 }
 
 pub(super) struct Archive {
-    files: Arc<dyn Files>,
+    /// None once it is closed.
+    files: Mutex<Option<Arc<dyn Files>>>,
     max_bytes: Option<u64>,
     kept: Mutex<Kept>,
     recent: Mutex<Recent>,
@@ -113,7 +114,17 @@ impl Archive {
             }
         }
         kept.files.sort_by_key(|file| file.head.start.next);
+        let files = Mutex::new(Some(files));
         Ok(Archive { files, max_bytes, kept: Mutex::new(kept), recent: Mutex::default() })
+    }
+
+    /// Lets go of the directory. What is not open or in memory cannot be read any more.
+    pub fn close(&self) {
+        *self.files.lock() = None;
+    }
+
+    fn files(&self) -> Result<Arc<dyn Files>, StoreError> {
+        self.files.lock().clone().ok_or(StoreError::Stopped)
     }
 
     /// The oldest batch that can be read up to a log that begins at `base`.
@@ -177,7 +188,7 @@ impl Archive {
         let file = match known.and_then(|at| recent.files.remove(at)) {
             Some(file) => file,
             None => {
-                let file = open(&*self.files, &head.name())?;
+                let file = open(&*self.files()?, &head.name())?;
                 if file.head != *head {
                     return Err(packed::damaged(&head.name(), 0, "it is another file than before"));
                 }
@@ -215,14 +226,14 @@ impl Archive {
 
     /// Makes a file safe, unless it is there already.
     pub fn put(&self, head: &Head, bytes: &[u8]) -> Result<(), StoreError> {
-        let name = head.name();
-        if self.has(head) && verified(&*self.files, &name).is_ok_and(|found| found.head == *head) {
+        let (name, files) = (head.name(), self.files()?);
+        if self.has(head) && verified(&*files, &name).is_ok_and(|found| found.head == *head) {
             return Ok(());
         }
-        let written = self.write(head, bytes);
+        let written = write_file(&*files, head, bytes);
         if written.is_err() {
             // What found no space must not take what is left of it; the next start removes it otherwise.
-            let _ = self.files.remove(UNFINISHED);
+            let _ = files.remove(UNFINISHED);
         }
         written?;
         let mut kept = self.kept.lock();
@@ -234,22 +245,6 @@ impl Archive {
         Ok(())
     }
 
-    fn write(&self, head: &Head, bytes: &[u8]) -> Result<(), StoreError> {
-        let files = &*self.files;
-        let doing = || StoreError::io("write to the archive");
-        let file = files.create_sparse(UNFINISHED, bytes.len() as u64).map_err(doing())?;
-        for (chunk, nth) in bytes.chunks(CHUNK).zip(0u64..) {
-            file.write_at(chunk, nth * CHUNK as u64).map_err(doing())?;
-        }
-        file.sync().map_err(StoreError::io("sync an archived file"))?;
-        let found = verified(files, UNFINISHED)?;
-        if found.head != *head {
-            return Err(packed::damaged(UNFINISHED, 0, "it is not what was written"));
-        }
-        files.rename(UNFINISHED, &head.name()).map_err(StoreError::io("name an archived file"))?;
-        files.sync_dir().map_err(StoreError::io("sync the archive's directory"))
-    }
-
     /// Notes why a segment could not be archived.
     pub fn failed(&self, error: &StoreError) {
         self.kept.lock().failed = Some(error.to_string());
@@ -258,8 +253,9 @@ impl Archive {
     /// Removes the oldest files as long as there are too many bytes; what each held is passed to `gone`.
     pub fn shrink(&self, mut gone: impl FnMut(&Head)) -> Result<(), StoreError> {
         while let Some(oldest) = self.surplus() {
-            self.files.remove(&oldest.name()).map_err(StoreError::io("remove an archived file"))?;
-            self.files.sync_dir().map_err(StoreError::io("sync the archive's directory"))?;
+            let files = self.files()?;
+            files.remove(&oldest.name()).map_err(StoreError::io("remove an archived file"))?;
+            files.sync_dir().map_err(StoreError::io("sync the archive's directory"))?;
             self.kept.lock().files.retain(|file| file.head != oldest);
             gone(&oldest);
         }
@@ -350,6 +346,22 @@ fn verified(files: &dyn Files, name: &str) -> Result<Packed, StoreError> {
     let file = open(files, name)?;
     file.verify()?;
     Ok(file)
+}
+
+/// Makes a file safe under another name, reads it back, and gives it its name.
+fn write_file(files: &dyn Files, head: &Head, bytes: &[u8]) -> Result<(), StoreError> {
+    let doing = || StoreError::io("write to the archive");
+    let file = files.create_sparse(UNFINISHED, bytes.len() as u64).map_err(doing())?;
+    for (chunk, nth) in bytes.chunks(CHUNK).zip(0u64..) {
+        file.write_at(chunk, nth * CHUNK as u64).map_err(doing())?;
+    }
+    file.sync().map_err(StoreError::io("sync an archived file"))?;
+    let found = verified(files, UNFINISHED)?;
+    if found.head != *head {
+        return Err(packed::damaged(UNFINISHED, 0, "it is not what was written"));
+    }
+    files.rename(UNFINISHED, &head.name()).map_err(StoreError::io("name an archived file"))?;
+    files.sync_dir().map_err(StoreError::io("sync the archive's directory"))
 }
 
 /// A file of history: entries that follow each other, archived or exported.

@@ -1,0 +1,133 @@
+//! How much history this server has, and copies of it. Each server keeps its own.
+
+use api::{HistoryArchive, HistoryFileVerified, HistoryStorage};
+use axum::Router;
+use axum::extract::State as With;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use base::{Duration, Index};
+use journal::store::{ArchiveStatus, HistoryFile, StoreError};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::access::{Management, ReadOperator, Right};
+use crate::answer::{self, Answer};
+use crate::app_state::AppState;
+use crate::cluster_admin::HistoryFiles;
+use crate::error::Failure;
+use crate::request::{Read, ReadNow};
+
+/// The index with which to ask for the next file.
+const NEXT: HeaderName = HeaderName::from_static("x-sojourn-next-index");
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/v1/operator/history", get(status))
+        .route("/v1/operator/history/verify", get(verify))
+        .route("/v1/operator/history/export", get(export))
+}
+
+async fn status(With(server): With<AppState>, ReadNow(_): ReadNow<ReadOperator>) -> Answer {
+    let (files, journal) = (server.history_files.clone(), server.control.journal().clone());
+    let name = server.agent.name.clone();
+    let status = blocking(move || {
+        let status = files.status();
+        let oldest = journal.read(status.oldest, 1).ok().and_then(|batches| batches.first().cloned());
+        let age = status.retention.age.map_or(Duration::ZERO, Duration::from);
+        Ok(HistoryStorage {
+            server: name,
+            oldest_index: status.oldest.0,
+            oldest_time: oldest.map(|batch| batch.time().into()),
+            newest_index: journal.committed().0,
+            min_age: age.to_string(),
+            max_bytes: status.retention.bytes,
+            segments: status.segments,
+            segment_bytes: status.segment_bytes,
+            log_oldest_index: status.log_oldest.0,
+            archive: status.archive.map(archive),
+        })
+    });
+    Ok(answer::json(&status.await?))
+}
+
+fn archive(status: ArchiveStatus) -> HistoryArchive {
+    HistoryArchive {
+        files: status.files,
+        bytes: status.bytes,
+        raw_bytes: status.raw_bytes,
+        max_bytes: status.max_bytes,
+        oldest_index: status.oldest.map_or(0, |index| index.0),
+        apart_files: status.apart_files,
+        apart_bytes: status.apart_bytes,
+        damaged: status.damaged.into(),
+        failed: status.failed.unwrap_or_default(),
+    }
+}
+
+async fn verify(With(server): With<AppState>, ReadNow(read): ReadNow<ReadOperator>) -> Answer {
+    let file = one_file(&server, &read, |files, from| files.verify(from)).await?;
+    Ok(answer::json(&verified(file)))
+}
+
+/// It holds what no policy grants: everything that ever was in the log.
+async fn export(With(server): With<AppState>, ReadNow(read): ReadNow<Management>) -> Answer {
+    let (file, bytes) = one_file(&server, &read, |files, from| files.export(from)).await?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (NEXT, HeaderValue::from(file.last.next().0)),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// Reads the file that `from` is in. Each takes memory for a segment, so one is read at a time.
+async fn one_file<R: Right, T: Send + 'static>(
+    server: &AppState,
+    read: &Read<R>,
+    work: impl FnOnce(&dyn HistoryFiles, Index) -> Result<Option<T>, StoreError> + Send + 'static,
+) -> Result<T, Failure> {
+    let expected = || Failure::invalid("from: expected an index, at least 1");
+    let from = read.params.number("from")?.and_then(|from| u64::try_from(from).ok());
+    let from = Index(from.filter(|from| *from > 0).ok_or_else(expected)?);
+    let permit = server.history_reads.clone().try_acquire_owned();
+    let permit = permit.map_err(|_| {
+        Failure::too_many("another file of history is being read: one is at a time, try again later")
+    })?;
+    let files = server.history_files.clone();
+    let newest = server.control.journal().committed();
+    blocking(move || held(permit, || work(&*files, from))).await?.ok_or_else(|| {
+        Failure::not_found(format!("index {from} is not committed here: the newest is {newest}"))
+    })
+}
+
+fn held<T>(permit: OwnedSemaphorePermit, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, Failure> {
+    let done = work().map_err(failure);
+    drop(permit);
+    done
+}
+
+fn failure(error: StoreError) -> Failure {
+    match error {
+        StoreError::Compacted { .. } => Failure::new(StatusCode::GONE, error.to_string()),
+        error => Failure::internal(error.to_string()),
+    }
+}
+
+fn verified(file: HistoryFile) -> HistoryFileVerified {
+    HistoryFileVerified {
+        name: file.name,
+        first_index: file.first.0,
+        last_index: file.last.0,
+        first_time: file.first_time.into(),
+        last_time: file.last_time.into(),
+        bytes: file.bytes,
+        raw_bytes: file.raw_bytes,
+        begins: file.begins,
+        ends: file.ends,
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(read).await?
+}

@@ -20,6 +20,7 @@ use journal::store::{ArchiveStatus, HistoryFile, HistoryStatus, Retention, Store
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::guarded::{Guarded, NOBODY};
 use crate::support::{Cluster, assert_holds, node_id, request};
 
 #[derive(Default)]
@@ -411,5 +412,24 @@ async fn history_is_shown_verified_and_exported_file_by_file() {
         let newest = cluster.control.state().index;
         let beyond = format!("index 99 is not committed here: the newest is {newest}");
         get("?from=99").await.refused(404, &beyond);
+    }
+}
+
+#[tokio::test]
+async fn history_is_shown_to_operators_and_exported_for_management() {
+    let guarded = Guarded::start().await;
+    let reader = guarded.caller("reader", r#"operator { policy = "read" }"#).await;
+    let writer = guarded.caller("writer", r#"operator { policy = "write" }"#).await;
+    let developer = guarded.caller("developer", r#"namespace "default" { policy = "write" }"#).await;
+    let root = guarded.root.clone();
+    for path in ["/v1/operator/history", "/v1/operator/history/verify?from=5"] {
+        for (token, status) in
+            [(NOBODY, 403), (&developer, 403), (&reader, 200), (&writer, 200), (&root, 200)]
+        {
+            assert_eq!(guarded.get(token, path).await.status, status, "{path}");
+        }
+    }
+    for (token, status) in [(NOBODY, 403), (&developer, 403), (&reader, 403), (&writer, 403), (&root, 200)] {
+        assert_eq!(guarded.get(token, "/v1/operator/history/export?from=5").await.status, status);
     }
 }

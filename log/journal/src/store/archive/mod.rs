@@ -418,3 +418,54 @@ pub const HISTORY_SUFFIX: &str = packed::SUFFIX;
 
 /// How much the records of an archived segment are compressed.
 pub(super) const LEVEL: i32 = packed::LEVEL;
+
+#[cfg(all(test, feature = "simulation"))]
+mod tests {
+    use super::super::simulated::Disk;
+    use super::*;
+    use crate::frame::encode;
+    use model::{Batch, Digest};
+
+    /// A batch of about a megabyte: nearly a block of its own.
+    fn large(index: u64) -> Entry {
+        let event = model::event::NodeMessagesEmitted {
+            node: model::NodeId(base::Uuid::from(1)),
+            messages: vec![model::event::NodeMessage::new("Test", &"x".repeat(1 << 20), Time(0))],
+        };
+        let batch = encode(&Batch {
+            epoch: model::EPOCH,
+            index: Index(index),
+            previous: Index(index - 1),
+            digest: Digest::default(),
+            time: Time(index as i64),
+            proposer: base::Uuid::from(1),
+            commands: vec![],
+            events: vec![model::LoggedEvent { command: 0, event: event.into() }],
+        });
+        Entry { index: index - 1, term: 1, payload: Payload::Batch(batch) }
+    }
+
+    #[test]
+    fn what_is_decompressed_is_kept_up_to_a_limit() {
+        const BATCHES: u64 = 100;
+        let archive =
+            Archive::open(ArchiveSettings { files: Arc::new(Disk::new(1)), max_bytes: None }).unwrap();
+        let mut packer = Packer::new(Position::default(), LEVEL).unwrap();
+        (1..=BATCHES).for_each(|index| packer.push(&large(index)).unwrap());
+        let (head, bytes) = packer.finish().unwrap();
+        archive.put(&head, &bytes).unwrap();
+        let held = |archive: &Archive| {
+            let recent = archive.recent.lock();
+            assert_eq!(recent.bytes, recent.blocks.iter().map(|(_, block)| block.len()).sum::<usize>());
+            (recent.bytes, recent.blocks.len())
+        };
+        let read = |index: u64| archive.batches(head.end, (Index(index), Index(BATCHES)), 1).unwrap();
+        (1..=BATCHES).for_each(|index| assert_eq!(read(index)[0].index(), Index(index)));
+        let (bytes, blocks) = held(&archive);
+        assert!(bytes <= CACHE_BYTES && bytes > CACHE_BYTES - (2 << 20), "{bytes}");
+        // The last one is at hand.
+        read(BATCHES);
+        assert_eq!(held(&archive).1, blocks);
+        assert_eq!(read(1)[0].index(), Index(1));
+    }
+}

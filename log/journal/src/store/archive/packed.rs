@@ -44,8 +44,9 @@ const ROW: usize = 32;
 const BLOCK_BYTES: usize = 1 << 20;
 /// No block is longer: more would be one record of nearly that length.
 const RAW_MAX: usize = 1 << 30;
-/// See `docs/benchmarks.md`: higher levels take several times as long for a few percent.
-pub(super) const LEVEL: i32 = 9;
+/// Higher levels take four times as long or more, and gain nothing (`docs/benchmarks.md`): ids, hashes and checksums are most
+/// of what is left.
+pub(super) const LEVEL: i32 = 3;
 
 /// What the header says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -424,7 +424,7 @@ mod tests {
     use super::super::simulated::Disk;
     use super::*;
     use crate::frame::encode;
-    use model::{Batch, Digest};
+    use model::{Actor, Batch, CommandRecord, Digest, RequestId};
 
     /// A batch of about a megabyte: nearly a block of its own.
     fn large(index: u64) -> Entry {
@@ -439,7 +439,11 @@ mod tests {
             digest: Digest::default(),
             time: Time(index as i64),
             proposer: base::Uuid::from(1),
-            commands: vec![],
+            commands: vec![CommandRecord {
+                request: RequestId(base::Uuid::from(1)),
+                kind: 1,
+                actor: Actor::ANONYMOUS,
+            }],
             events: vec![model::LoggedEvent { command: 0, event: event.into() }],
         });
         Entry { index: index - 1, term: 1, payload: Payload::Batch(batch) }

@@ -54,7 +54,8 @@ impl Store {
             images.older().map(|image| image.meta.last)
         };
         let (Some(kept), Ok(files)) = (kept, self.files()) else { return };
-        for _ in 0..ARCHIVED_AT_ONCE {
+        let most = if self.archive.is_some() { ARCHIVED_AT_ONCE } else { usize::MAX };
+        for _ in 0..most {
             let leaving = leaving(&self.shared.contents.lock(), kept, self.retention, now);
             let Some(leaving) = leaving else { break };
             if !self.archived(&leaving, now) || !self.forget(leaving.number) {

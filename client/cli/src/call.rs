@@ -86,16 +86,16 @@ impl<T> Doing<T> for Result<T, sdk::Error> {
     }
 }
 
-const ADDRESS: Flag<String> =
+pub(crate) const ADDRESS: Flag<String> =
     Flag::value("address", "ADDR", "The agent's address. Also NOMAD_ADDR. Default: http://127.0.0.1:4646.");
 const REGION: Flag<String> = Flag::value("region", "NAME", "The region to query. Also NOMAD_REGION.");
-const NAMESPACE: Flag<String> = Flag::value(
+pub(crate) const NAMESPACE: Flag<String> = Flag::value(
     "namespace",
     "NAME",
     "The namespace to query; * means all namespaces, for lists. Also NOMAD_NAMESPACE.",
 )
 .completed_by(Completion::Ids("namespaces"));
-const TOKEN: Flag<String> = Flag::value("token", "SECRET", "The ACL token. Also NOMAD_TOKEN.");
+pub(crate) const TOKEN: Flag<String> = Flag::value("token", "SECRET", "The ACL token. Also NOMAD_TOKEN.");
 const AS_OF: Flag<String> = Flag::value(
     "as-of",
     "MOMENT",
@@ -205,7 +205,7 @@ impl Call {
         let builder = Builder {
             address: self.address().to_string(),
             basic_auth: self.environment.http_auth.clone(),
-            token: self.setting(&TOKEN, &self.environment.token, "").to_string(),
+            token: self.token().to_string(),
             region: self.setting(&REGION, &self.environment.region, "").to_string(),
             namespace: namespace.to_string(),
             as_of: as_of.to_string(),
@@ -238,8 +238,13 @@ impl Call {
         })
     }
 
-    fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         self.setting(&ADDRESS, &self.environment.address, ADDRESS_DEFAULT)
+    }
+
+    /// The ACL token of requests; empty for none.
+    pub(crate) fn token(&self) -> &str {
+        self.setting(&TOKEN, &self.environment.token, "")
     }
 
     /// The agent's address for a browser. A Unix socket has none, so then it is the default address.

@@ -8,9 +8,10 @@ use crate::flags::{FlagSpec, Takes};
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
 
 /// Summaries of command groups.
-const GROUPS: [(&str, &str); 17] = [
+const GROUPS: [(&str, &str); 18] = [
     ("acl", "Manage policies, roles, tokens, and how one logs in."),
     ("alloc", "Show allocations, their files and logs, and act on their tasks."),
+    ("bench", "Put load on a cluster, and measure what comes of it."),
     ("config", "Check configurations of agents."),
     ("deployment", "Show, promote, pause and fail deployments."),
     ("eval", "Show and delete evaluations."),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in docs/architecture.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 40] = [
+const FLOORS: [(&str, u8); 41] = [
     ("base", 0),
     ("ui", 0),
     ("msgpack", 0),
@@ -40,6 +40,7 @@ const FLOORS: [(&str, u8); 40] = [
     ("audit", 4),
     ("control", 5),
     ("agent-http", 5),
+    ("load", 5),
     ("http-gateway", 6),
     ("server", 7),
     ("sojourn", 8),

@@ -6,6 +6,7 @@ mod agent;
 mod alloc;
 mod at;
 mod audit;
+mod bench;
 mod bisect;
 mod blame;
 mod cursor;
@@ -66,6 +67,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         agent::COMMANDS,
         alloc::COMMANDS,
         audit::COMMANDS,
+        bench::COMMANDS,
         cursor::COMMANDS,
         deployment::COMMANDS,
         eval::COMMANDS,

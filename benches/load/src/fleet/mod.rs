@@ -1,0 +1,202 @@
+//! Nodes that are none: they register, send heartbeats and, if they are live, fetch their allocations and report that they
+//! run, over a few connections of the node RPC.
+
+mod live;
+mod node;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use base::{Rng, Uuid};
+use tokio::task::{AbortHandle, JoinSet};
+use wire::messages::method;
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
+
+use crate::job::{Names, RACKS};
+use crate::options::ClusterOptions;
+use node::{Heartbeat, Ttl, description, registration};
+
+/// A call that takes longer has failed. A live node's call for news is held for less.
+pub(crate) const CALL_MAX: Duration = Duration::from_secs(60);
+
+/// Calls of one connection at a time: as many streams as it may have, less some for calls between.
+const LIVE_PER_CONNECTION: u32 = 400;
+
+/// Registrations at the same time.
+const AT_ONCE: usize = 128;
+
+/// After a heartbeat that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Servers have nothing to ask of nodes that run nothing.
+struct NoRequests;
+
+impl Handler for NoRequests {
+    async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, RemoteError> {
+        Err(format!("{method}: a node of a benchmark answers no calls").into())
+    }
+
+    async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        opening.refuse(format!("{method}: a node of a benchmark answers no calls")).await
+    }
+}
+
+/// Whether jobs of a run fit on the node of this number.
+pub(crate) fn is_suitable(number: u32) -> bool {
+    (number % RACKS).is_multiple_of(2)
+}
+
+/// What all nodes have in common.
+pub(crate) struct Shared {
+    pub region: String,
+    /// `None`: as the server grants.
+    beat_every: Option<Duration>,
+    connections: Vec<Connection>,
+    pub counts: FleetCounts,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct FleetCounts {
+    pub beats: AtomicU64,
+    pub beat_errors: AtomicU64,
+    /// Calls of live nodes: for news, for allocations, reports.
+    pub calls: AtomicU64,
+    pub call_errors: AtomicU64,
+}
+
+/// Nodes that are registered. They fall silent when it is dropped.
+pub(crate) struct Fleet {
+    pub shared: Arc<Shared>,
+    /// Their ids, in the order of their numbers.
+    pub ids: Vec<Uuid>,
+    running: Vec<AbortHandle>,
+    tasks: JoinSet<()>,
+}
+
+impl Fleet {
+    /// Connects, and has no nodes yet.
+    pub(crate) async fn connect(
+        rpc: &str,
+        region: String,
+        options: &ClusterOptions,
+    ) -> anyhow::Result<Fleet> {
+        let addresses = tokio::net::lookup_host(rpc).await.with_context(|| format!("-rpc: {rpc}"))?;
+        let addresses: Vec<SocketAddr> = addresses.collect();
+        let address = *addresses.first().ok_or_else(|| anyhow!("-rpc: {rpc} has no address"))?;
+        let least = if options.live { options.nodes.div_ceil(LIVE_PER_CONNECTION) } else { 1 };
+        let mut connections = Vec::new();
+        for _ in 0..options.rpc_connections.max(least).min(options.nodes.max(1)) {
+            let limits = Limits { idle_streams_max: 64, ..Limits::NODE };
+            let dialed =
+                wire::dial(address, &RpcSecurity::default(), Arc::new(NoRequests), limits, CALL_MAX).await;
+            connections.push(dialed.with_context(|| format!("-rpc: {rpc}"))?);
+        }
+        let (beat_every, counts) = (options.beat_every, FleetCounts::default());
+        let shared = Arc::new(Shared { region, beat_every, connections, counts });
+        Ok(Fleet { shared, ids: Vec::new(), running: Vec::new(), tasks: JoinSet::new() })
+    }
+
+    /// Registers all nodes of the run, some at a time. On an error those that were registered are in `ids`.
+    pub(crate) async fn register(&mut self, names: &Names, options: &ClusterOptions) -> anyhow::Result<()> {
+        // Not of the seed: two runs must not have the same nodes.
+        let mut ids = Rng::stream(options.seed, &names.pool);
+        self.ids = (0..options.nodes).map(|_| ids.uuid()).collect();
+        let mut registering = JoinSet::new();
+        let mut registered = Vec::with_capacity(self.ids.len());
+        let mut rest = self.ids.iter().zip(0..options.nodes);
+        loop {
+            while registering.len() < AT_ONCE
+                && let Some((id, number)) = rest.next()
+            {
+                let document = description(*id, ids.uuid(), number, &names.pool, options);
+                registering.spawn(bring_up(Arc::clone(&self.shared), document, number));
+            }
+            match registering.join_next().await {
+                None => break,
+                Some(done) => registered.push(done??),
+            }
+        }
+        registered.sort_by_key(|node| node.number);
+        for node in registered {
+            let shared = Arc::clone(&self.shared);
+            let phase = ids.below(1_000);
+            let live = options.live;
+            self.running.push(self.tasks.spawn(async move {
+                let beats = beat(Arc::clone(&shared), &node, phase);
+                match live {
+                    true => tokio::join!(beats, live::run(&shared, &node)).0,
+                    false => beats.await,
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    /// So many nodes fall silent, those first on which jobs may be. Their ids.
+    pub(crate) fn fail(&mut self, count: u32) -> Vec<Uuid> {
+        let all = 0..self.running.len() as u32;
+        let suitable = all.clone().filter(|number| is_suitable(*number));
+        let others = all.filter(|number| !is_suitable(*number));
+        let failing: Vec<u32> = suitable.chain(others).take(count as usize).collect();
+        for number in &failing {
+            self.running[*number as usize].abort();
+        }
+        failing.iter().map(|number| self.ids[*number as usize]).collect()
+    }
+
+    /// All nodes fall silent.
+    pub(crate) async fn stop(&mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+/// A node that is registered and ready.
+pub(crate) struct Node {
+    pub number: u32,
+    pub id: String,
+    pub secret: String,
+    heartbeat: Heartbeat,
+    ttl: Duration,
+}
+
+impl Shared {
+    pub(crate) fn connection(&self, number: u32) -> &Connection {
+        &self.connections[number as usize % self.connections.len()]
+    }
+}
+
+async fn bring_up(shared: Arc<Shared>, document: model::document::Node, number: u32) -> anyhow::Result<Node> {
+    let (id, secret) = (document.id.clone(), document.secret_id.clone());
+    let heartbeat = Heartbeat::new(&id, &secret, &shared.region)?;
+    let connection = shared.connection(number);
+    let request = registration(document, &shared.region);
+    let _: Ttl =
+        connection.call(method::NODE_REGISTER, &request, CALL_MAX).await.context("registering a node")?;
+    let ttl = heartbeat.send(connection).await.context("a first heartbeat")?;
+    Ok(Node { number, id, secret, heartbeat, ttl })
+}
+
+/// Sends heartbeats until it is dropped, the first at its own part of the first interval.
+async fn beat(shared: Arc<Shared>, node: &Node, phase: u64) {
+    // As late as it is still safe.
+    let interval = |ttl: Duration| shared.beat_every.unwrap_or(ttl.mul_f64(0.8));
+    let mut ttl = node.ttl;
+    let mut next = tokio::time::Instant::now() + interval(ttl).mul_f64(phase as f64 / 1_000.0);
+    loop {
+        tokio::time::sleep_until(next).await;
+        match node.heartbeat.send(shared.connection(node.number)).await {
+            Ok(granted) => {
+                shared.counts.beats.fetch_add(1, Ordering::Relaxed);
+                ttl = granted;
+                next += interval(ttl);
+            }
+            Err(_) => {
+                shared.counts.beat_errors.fetch_add(1, Ordering::Relaxed);
+                next = tokio::time::Instant::now() + RETRY;
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Load on a server that speaks Nomad's API, and what came of it: `sojourn bench`.
+//!
+//! [`cluster`] runs against any server over HTTP and the node RPC; it is one more user of them and knows nothing of what is
+//! behind. The generator shares the processors with what it measures, so it is cheap: requests are bytes that were made
+//! once, answers and events are looked through and not parsed. Read `cluster.rs` next.
+
+#![warn(unreachable_pub)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod arrivals;
+mod cleanup;
+pub mod cluster;
+mod fleet;
+mod http;
+mod job;
+mod latency;
+mod options;
+mod process;
+mod report;
+mod stream;
+mod submit;
+mod tracker;
+
+pub use options::{ClusterOptions, Load, Ramp, Wait};
+pub use report::ClusterReport;

@@ -102,9 +102,11 @@ impl Server {
     async fn find(agent: &Agent, options: &ClusterOptions) -> anyhow::Result<Server> {
         let at = || format!("-address: {}", options.address);
         let own: AgentSelf =
-            serde_json::from_slice(&agent.get("/v1/agent/self").await.with_context(at)?).with_context(at)?;
-        let leader: String = serde_json::from_slice(&agent.get("/v1/status/leader").await.with_context(at)?)
-            .with_context(at)?;
+            serde_json::from_slice(&agent.get("/v1/agent/self").await.with_context(at)?.body)
+                .with_context(at)?;
+        let leader: String =
+            serde_json::from_slice(&agent.get("/v1/status/leader").await.with_context(at)?.body)
+                .with_context(at)?;
         if leader.is_empty() {
             bail!("-address: {} has no leader", options.address);
         }
@@ -168,16 +170,19 @@ impl Run {
     }
 
     async fn open_streams(&mut self) -> anyhow::Result<()> {
+        // From now on: what a server still has of the time before would come first.
+        let index = self.agent.get("/v1/nodes?per_page=1").await?.index;
         let path = in_namespace("/v1/event/stream", &self.options);
+        let source = stream::Source { agent: self.agent.clone(), path, index };
         if !matches!(self.options.load, Load::None) || self.options.failing > 0 {
             let (tracker, counts) = (self.tracker.clone(), Arc::clone(&self.reader));
             let (names, nodes_fail) = (self.names.clone(), self.options.failing > 0);
-            let reader = stream::watch(self.agent.clone(), path.clone(), names, nodes_fail, tracker, counts);
+            let reader = stream::watch(source.clone(), names, nodes_fail, tracker, counts);
             self.reading.spawn(reader.await?);
         }
         for _ in 0..self.options.subscribers {
             let counts = Arc::new(ReaderCounts::default());
-            let subscriber = stream::subscribe(self.agent.clone(), path.clone(), Arc::clone(&counts));
+            let subscriber = stream::subscribe(source.clone(), Arc::clone(&counts));
             self.reading.spawn(subscriber.await.context("-subscribers")?);
             self.subscribers.push(counts);
         }
@@ -305,8 +310,12 @@ impl Run {
             return;
         }
         tokio::time::sleep(self.options.time / 2).await;
-        let failing = self.fleet.fail(count);
-        self.tracker.nodes_failed(failing.iter().map(base::Uuid::as_u128).collect());
+        // Those with the most on them, so that something is lost.
+        let mut ids: Vec<u128> = self.fleet.ids.iter().map(base::Uuid::as_u128).collect();
+        self.tracker.sort_by_allocs(&mut ids);
+        ids.truncate(count as usize);
+        self.fleet.fail(&ids);
+        self.tracker.nodes_failed(ids.into_iter().collect());
     }
 
     /// How many of the jobs that were not seen placed have allocations all the same: what the stream has left out. Some are
@@ -315,7 +324,7 @@ impl Run {
         let mut unseen = 0;
         for job in self.tracker.missing().into_iter().take(MISSING_READ_MAX) {
             let path = in_namespace(&format!("/v1/job/{}/allocations", self.names.job(job)), &self.options);
-            let answer: serde_json::Value = serde_json::from_slice(&self.agent.get(&path).await?)?;
+            let answer: serde_json::Value = serde_json::from_slice(&self.agent.get(&path).await?.body)?;
             unseen += u64::from(answer.as_array().is_some_and(|allocs| !allocs.is_empty()));
         }
         Ok(unseen)

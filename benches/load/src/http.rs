@@ -64,10 +64,10 @@ impl Agent {
     }
 
     /// One request on a connection of its own.
-    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Vec<u8>> {
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Answer> {
         let answer = Http::new(self.clone()).send(&self.request("GET", path, &[])).await?;
         match answer.status {
-            200 => Ok(answer.body),
+            200 => Ok(answer),
             status => bail!("GET {path}: {status} {}", answer.text()),
         }
     }
@@ -76,6 +76,8 @@ impl Agent {
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub status: u16,
+    /// Of the state that it was read from; 0 where that is not said.
+    pub index: u64,
     pub body: Vec<u8>,
 }
 
@@ -148,7 +150,7 @@ async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result
             body = whole;
         }
     }
-    Ok((Answer { status: head.status, body }, head.keep))
+    Ok((Answer { status: head.status, index: head.index, body }, head.keep))
 }
 
 /// Reads up to the end of the head, which is that long in the buffer.
@@ -181,6 +183,7 @@ fn invalid(what: &'static str) -> io::Error {
 pub(crate) struct Head {
     pub status: u16,
     pub body: Body,
+    index: u64,
     keep: bool,
 }
 
@@ -196,7 +199,7 @@ impl Head {
         let mut lines = text.split("\r\n");
         let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok());
         let status = status.ok_or_else(|| invalid("no answer in HTTP/1"))?;
-        let mut parsed = Head { status, body: Body::Length(0), keep: true };
+        let mut parsed = Head { status, body: Body::Length(0), index: 0, keep: true };
         for (name, value) in lines.filter_map(|line| line.split_once(':')) {
             let value = value.trim();
             if name.eq_ignore_ascii_case("content-length") {
@@ -205,6 +208,8 @@ impl Head {
             } else if name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked")
             {
                 parsed.body = Body::Chunked;
+            } else if name.eq_ignore_ascii_case("x-nomad-index") {
+                parsed.index = value.parse().map_err(|_| invalid("an invalid X-Nomad-Index"))?;
             } else if name.eq_ignore_ascii_case("connection") && value.eq_ignore_ascii_case("close") {
                 parsed.keep = false;
             }
@@ -293,9 +298,11 @@ mod tests {
 
     #[test]
     fn a_head_says_how_its_body_ends_and_whether_another_request_may_follow() {
-        let head = Head::parse(b"HTTP/1.1 500 Oh\r\ncontent-length: 7\r\nConnection: Close").unwrap();
-        assert_eq!(head, Head { status: 500, body: Body::Length(7), keep: false });
+        let head =
+            Head::parse(b"HTTP/1.1 500 Oh\r\ncontent-length: 7\r\nX-Nomad-Index: 42\r\nConnection: Close")
+                .unwrap();
+        assert_eq!(head, Head { status: 500, body: Body::Length(7), index: 42, keep: false });
         let head = Head::parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked").unwrap();
-        assert_eq!(head, Head { status: 200, body: Body::Chunked, keep: true });
+        assert_eq!(head, Head { status: 200, body: Body::Chunked, index: 0, keep: true });
     }
 }

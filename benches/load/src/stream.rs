@@ -35,6 +35,14 @@ pub(crate) struct ReaderCounts {
     pub interruptions: AtomicU64,
 }
 
+/// Where the stream is read, and from which index on.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub agent: Agent,
+    pub path: String,
+    pub index: u64,
+}
+
 /// A stream that was subscribed to.
 struct Subscription {
     socket: TcpStream,
@@ -43,9 +51,10 @@ struct Subscription {
 }
 
 impl Subscription {
-    async fn open(agent: &Agent, path: &str) -> anyhow::Result<Subscription> {
-        let mut socket = agent.connect().await?;
-        let request = agent.request("GET", path, &[]);
+    async fn open(source: &Source, topics: &str, index: u64) -> anyhow::Result<Subscription> {
+        let path = format!("{}&index={index}{topics}", source.path);
+        let mut socket = source.agent.connect().await?;
+        let request = source.agent.request("GET", &path, &[]);
         tokio::io::AsyncWriteExt::write_all(&mut socket, &request).await?;
         let mut buffer = Vec::new();
         let (head, length) = read_head(&mut socket, &mut buffer).await?;
@@ -70,15 +79,14 @@ impl Subscription {
 
 /// Reads what becomes of allocations, and of nodes if some will fail, until it is dropped. The future that comes out is the reading; the stream is open.
 pub(crate) async fn watch(
-    agent: Agent,
-    path: String,
+    source: Source,
     names: Names,
     nodes_fail: bool,
     tracker: Tracker,
     counts: Arc<ReaderCounts>,
 ) -> anyhow::Result<impl Future<Output = ()>> {
-    let path = format!("{path}&topic=Allocation{}", if nodes_fail { "&topic=Node" } else { "" });
-    let mut subscription = Subscription::open(&agent, &path).await?;
+    let topics = if nodes_fail { "&topic=Allocation&topic=Node" } else { "&topic=Allocation" };
+    let mut subscription = Subscription::open(&source, topics, source.index).await?;
     let mut lines = Lines::new(&names, nodes_fail);
     Ok(async move {
         loop {
@@ -93,8 +101,7 @@ pub(crate) async fn watch(
             counts.interruptions.fetch_add(1, Ordering::Relaxed);
             lines.line.clear();
             subscription = loop {
-                let from = format!("{path}&index={}", lines.index);
-                match Subscription::open(&agent, &from).await {
+                match Subscription::open(&source, topics, lines.index.max(source.index)).await {
                     Ok(subscription) => break subscription,
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 }
@@ -218,12 +225,10 @@ fn after<'a>(event: &'a [u8], word: &Finder<'_>, length: usize) -> Option<&'a [u
 
 /// Reads all topics and counts events, until it is dropped.
 pub(crate) async fn subscribe(
-    agent: Agent,
-    path: String,
+    source: Source,
     counts: Arc<ReaderCounts>,
 ) -> anyhow::Result<impl Future<Output = ()>> {
-    let path = format!("{path}&topic=*");
-    let mut subscription = Subscription::open(&agent, &path).await?;
+    let mut subscription = Subscription::open(&source, "&topic=*", source.index).await?;
     let mut counter = Counter::default();
     Ok(async move {
         loop {
@@ -238,10 +243,10 @@ pub(crate) async fn subscribe(
             counts.events.fetch_add(events, Ordering::Relaxed);
             counts.bytes.fetch_add(bytes, Ordering::Relaxed);
             if !matches!(read, Ok(false)) {
-                // It goes on with what is newest: that something is missing shows in its count.
+                // It begins again: that it has missed some or had some twice shows in its count.
                 counts.interruptions.fetch_add(1, Ordering::Relaxed);
                 (subscription, counter) = loop {
-                    match Subscription::open(&agent, &path).await {
+                    match Subscription::open(&source, "&topic=*", source.index).await {
                         Ok(subscription) => break (subscription, Counter::default()),
                         Err(_) => tokio::time::sleep(PAUSE).await,
                     }

@@ -181,6 +181,12 @@ impl Tracker {
         waits
     }
 
+    /// Brings those nodes to the front on which the most allocations were placed.
+    pub(crate) fn sort_by_allocs(&self, nodes: &mut [u128]) {
+        let jobs = self.jobs();
+        nodes.sort_by_key(|node| std::cmp::Reverse(jobs.on_nodes.get(node).copied().unwrap_or(0)));
+    }
+
     /// These nodes have fallen silent now.
     pub(crate) fn nodes_failed(&self, nodes: HashSet<u128>) {
         let (down, down_after, replaced_after) = Default::default();
@@ -270,7 +276,9 @@ impl Jobs {
         let after = now.saturating_sub(row.intended);
         if is_new {
             self.step.allocs_placed += 1;
-            self.step.last_placed = Some(now);
+            if row.placed <= count {
+                self.step.last_placed = Some(now);
+            }
             if row.placed == count {
                 self.step.placed += 1;
                 self.step.placed_after.record(after);
@@ -349,6 +357,9 @@ mod tests {
         };
         seen(&[on(1, 10)], &[]);
         assert!(tracker.is_recovered());
+        let mut nodes = [9, 10, 11];
+        tracker.sort_by_allocs(&mut nodes);
+        assert_eq!(nodes, [10, 9, 11]);
         tracker.nodes_failed(HashSet::from([10, 11]));
         seen(&[], &[10, 12]);
         seen(&[on(2, 13), on(2, 13)], &[10]);

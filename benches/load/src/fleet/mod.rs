@@ -135,16 +135,13 @@ impl Fleet {
         Ok(())
     }
 
-    /// So many nodes fall silent, those first on which jobs may be. Their ids.
-    pub(crate) fn fail(&mut self, count: u32) -> Vec<Uuid> {
-        let all = 0..self.running.len() as u32;
-        let suitable = all.clone().filter(|number| is_suitable(*number));
-        let others = all.filter(|number| !is_suitable(*number));
-        let failing: Vec<u32> = suitable.chain(others).take(count as usize).collect();
-        for number in &failing {
-            self.running[*number as usize].abort();
+    /// These nodes fall silent.
+    pub(crate) fn fail(&mut self, ids: &[u128]) {
+        for (task, id) in self.running.iter().zip(&self.ids) {
+            if ids.contains(&id.as_u128()) {
+                task.abort();
+            }
         }
-        failing.iter().map(|number| self.ids[*number as usize]).collect()
     }
 
     /// All nodes fall silent.

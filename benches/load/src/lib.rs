@@ -2,7 +2,8 @@
 //!
 //! [`cluster`] runs against any server over HTTP and the node RPC; it is one more user of them and knows nothing of what is
 //! behind. The generator shares the processors with what it measures, so it is cheap: requests are bytes that were made
-//! once, answers and events are looked through and not parsed. Read `cluster.rs` next.
+//! once, answers and events are looked through and not parsed. [`plan`] runs the scheduler alone, on states of [`world`]. Read
+//! `cluster.rs` next.
 
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -15,11 +16,13 @@ mod http;
 mod job;
 mod latency;
 mod options;
+pub mod plan;
 mod process;
 mod report;
 mod stream;
 mod submit;
 mod tracker;
+pub mod world;
 
 pub use options::{ClusterOptions, Load, Ramp, Wait};
 pub use report::ClusterReport;

@@ -3,25 +3,13 @@
 use std::time::{Duration, Instant};
 
 use base::{Rng, Time};
-use model::document::{Job, input};
-use model::{Command, Eligibility, EvalId, NodeStatus};
+pub use load::world::{racks, service, spread};
+use model::document::Job;
+use model::{Command, Eligibility, EvalId};
 use placement::Memory;
-use serde_json::{Value, json};
 use state::State;
 
-use crate::{job, node, node_id, submit};
-
-/// Ready nodes in racks, and nothing on them.
-pub fn racks(nodes: usize, racks: usize) -> State {
-    let mut state = State::default();
-    for number in 0..nodes {
-        let mut document = node(number);
-        document.meta.insert("rack".to_string(), format!("r{}", number % racks));
-        submit(&mut state, &Command::RegisterNode { document: Box::new(document) });
-        submit(&mut state, &Command::UpdateNodeStatus { node: node_id(number), claimed: NodeStatus::Ready });
-    }
-    state
-}
+use crate::{job, node_id, submit};
 
 /// Fills a cluster with so many allocations, in jobs of 1,000.
 pub fn preload(state: &mut State, allocs: usize) {
@@ -39,27 +27,6 @@ pub fn preload_with(state: &mut State, allocs: usize, job: impl Fn(&str) -> Job)
         submit(state, &Command::SettleEval(Box::new(outcome.settlement)));
     }
     assert_eq!(state.allocs.len(), allocs / 1_000 * 1_000, "the cluster holds what is put on it");
-}
-
-/// A service of one group, changed by `with`.
-pub fn service(name: &str, count: usize, with: Value) -> Job {
-    let mut group = json!({
-        "Name": "group", "Count": count,
-        "EphemeralDisk": {"SizeMB": 300},
-        "Tasks": [{"Name": "task", "Driver": "mock_driver", "Resources": {"CPU": 100, "MemoryMB": 64}}],
-    });
-    let changes = with.as_object().expect("changes are an object").clone();
-    group.as_object_mut().expect("a group is an object").extend(changes);
-    let job = json!({
-        "ID": name, "Name": name, "Namespace": "default", "Type": "service", "Priority": 50, "NodePool": "default",
-        "Datacenters": ["*"], "TaskGroups": [group],
-    });
-    input::from_value(job).expect("the document is well formed")
-}
-
-/// Even over racks.
-pub fn spread() -> Value {
-    json!({"Spreads": [{"Attribute": "${meta.rack}", "Weight": 100}]})
 }
 
 /// An evaluation that is decided over and over, on a cluster in which one node changes between two decisions.

@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use load::{ClusterOptions, Load, Ramp, Wait};
 
+use super::span;
 use crate::call::{ADDRESS, Call, Command, Failure, JSON, NAMESPACE, Outcome, Run, TOKEN};
 use crate::flags::{Flag, FlagList};
 use crate::output::{json, write_err, write_out};
@@ -149,8 +152,8 @@ fn options(call: &Call) -> Result<ClusterOptions, Failure> {
             "batch" => true,
             other => return Err(call.usage(&format!("-type: expected service or batch, not \"{other}\""))),
         },
-        time: span(call, &TIME)?.unwrap_or(std::time::Duration::from_secs(30)),
-        settle: span(call, &SETTLE)?.unwrap_or(std::time::Duration::from_secs(30)),
+        time: span(call, &TIME)?.unwrap_or(Duration::from_secs(30)),
+        settle: span(call, &SETTLE)?.unwrap_or(Duration::from_secs(30)),
         subscribers: args.parsed(&SUBSCRIBERS)?.unwrap_or(0),
         pid: args.parsed(&PID)?,
         seed: args.parsed(&SEED)?.unwrap_or(1),
@@ -159,18 +162,11 @@ fn options(call: &Call) -> Result<ClusterOptions, Failure> {
     Ok(options)
 }
 
-fn span(call: &Call, flag: &Flag<base::Duration>) -> Result<Option<std::time::Duration>, Failure> {
-    // One below zero is out of every bound, too.
-    let read =
-        |span: base::Duration| std::time::Duration::from_nanos(u64::try_from(span.0).unwrap_or(u64::MAX));
-    Ok(call.args.parsed(flag)?.map(read))
-}
-
 /// An open loop where there is a rate, else a closed one.
 fn load(call: &Call) -> Result<Load, Failure> {
     let args = &call.args;
     let ramp = args.parsed(&RAMP)?.map(|factor| {
-        let limit = span(call, &LIMIT)?.unwrap_or(std::time::Duration::from_secs(1));
+        let limit = span(call, &LIMIT)?.unwrap_or(Duration::from_secs(1));
         Ok::<_, Failure>(Ramp { factor, limit })
     });
     let ramp = ramp.transpose()?;

@@ -1,4 +1,4 @@
-//! `cargo bench -p plan-bench --bench packing`: how well nodes are filled, looking at all of them and at a part.
+//! How well nodes are filled, looking at all of them and at a part.
 //!
 //! Seeded traces of jobs, each run through the scheduler twice: over all nodes, and sampled as Nomad does (its
 //! `NodeLimitForFeasibilityChecks`, log2 of the nodes for services and two for batch). Jobs come until so much of the
@@ -12,30 +12,38 @@ use base::{Rng, Time};
 use model::document::Job;
 use model::{Command, JobKey, JobType, SchedulerRules};
 use placement::Memory;
-use plan_bench::evaluations::{racks, service};
-use plan_bench::{batch, is_trial, register, submit};
+use serde::Serialize;
 use serde_json::json;
 use state::State;
 
-const NODES: usize = 500;
-/// Means are over so many.
-const TRACES: u64 = 20;
+use crate::world::{self, batch, racks, register, service, submit};
+
 const LOADS: [f64; 3] = [0.25, 0.50, 0.75];
 
-fn main() {
-    let trial = is_trial();
-    let (nodes, traces) = if trial { (8, 2) } else { (NODES, TRACES) };
-    let head = format!("{nodes} nodes, in use at a load of");
-    println!("{head:<32} {:>7} {:>7} {:>7} {:>26}", "25 %", "50 %", "75 %", "load at the first failure");
-    for (name, sampled) in [("all are looked at", false), ("sampled as the reference does", true)] {
-        let runs: Vec<Run> = (1..=traces).map(|seed| Run::of(nodes, sampled, seed)).collect();
-        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / runs.len() as f64;
-        let [quarter, half, most] =
-            [0, 1, 2].map(|at| mean(&mut runs.iter().map(|run| run.in_use[at] as f64)));
-        let failures = || runs.iter().map(|run| run.failure * 100.0);
-        let (least, best) = (failures().fold(100.0, f64::min), failures().fold(0.0, f64::max));
-        let failure = format!("{:.1} % ({least:.1}-{best:.1})", mean(&mut failures()));
-        println!("{name:<32} {quarter:>7.0} {half:>7.0} {most:>7.0} {failure:>26}");
+/// Means over the traces.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct PackingReport {
+    pub nodes: usize,
+    pub traces: u64,
+    pub sampled: bool,
+    /// Nodes, at a quarter, half and three quarters of the load.
+    pub in_use: [f64; 3],
+    /// The load at which a job first found no node for all of it: the mean, the least, the best.
+    pub failure: [f64; 3],
+}
+
+/// Runs the traces that begin with this seed.
+pub(super) fn measure(nodes: usize, sampled: bool, traces: u64, seed: u64) -> PackingReport {
+    let runs: Vec<Run> = (0..traces).map(|trace| Run::of(nodes, sampled, seed + trace)).collect();
+    let mean = |value: &dyn Fn(&Run) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
+    let failures = || runs.iter().map(|run| run.failure);
+    PackingReport {
+        nodes,
+        traces,
+        sampled,
+        in_use: [0, 1, 2].map(|at| mean(&|run| run.in_use[at] as f64)),
+        failure: [mean(&|run| run.failure), failures().fold(1.0, f64::min), failures().fold(0.0, f64::max)],
     }
 }
 
@@ -127,7 +135,7 @@ impl Trace {
         let (decision, _) = submit(&mut self.state, &stop);
         self.settle(decision.reply().evals[0]);
         let rows = &self.state.jobs.lookup(&key).expect("it was registered").allocs;
-        let ended = rows.iter().map(|row| plan_bench::ended(self.state.allocs.get(*row))).collect();
+        let ended = rows.iter().map(|row| world::ended(self.state.allocs.get(*row))).collect();
         let batch = batch(&self.state, self.state.time, 16, ended);
         self.state.apply(&batch).expect("the batch was decided on this state");
     }

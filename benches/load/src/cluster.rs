@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
+use crate::calibration;
 use crate::cleanup::{self, Leftovers};
 use crate::fleet::Fleet;
 use crate::http::Agent;
@@ -446,6 +447,7 @@ impl Run {
             steps: self.steps,
             highest_rate: self.highest,
             ramp_limit_ms: ramp.map(|ramp| ramp.limit.as_secs_f64() * 1e3),
+            calibration_ms: self.options.calibrate.then(|| calibration::measure().as_secs_f64() * 1e3),
             interrupted,
             leftovers,
         }

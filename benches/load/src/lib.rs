@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod arrivals;
+mod calibration;
 mod cleanup;
 pub mod cluster;
 mod fleet;

@@ -57,6 +57,8 @@ pub struct ClusterOptions {
     pub subscribers: u32,
     /// The server's process, if it is on this host.
     pub pid: Option<u32>,
+    /// Time a loop that is always the same, too.
+    pub calibrate: bool,
     pub seed: u64,
 }
 
@@ -191,6 +193,7 @@ pub(crate) mod tests {
             settle: Duration::from_secs(30),
             subscribers: 0,
             pid: None,
+            calibrate: false,
             seed: 1,
         }
     }

@@ -29,6 +29,9 @@ pub struct ClusterReport {
     pub highest_rate: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramp_limit_ms: Option<f64>,
+    /// Processor time of a loop that is always the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration_ms: Option<f64>,
     /// Ctrl-C.
     pub interrupted: bool,
     pub leftovers: Leftovers,
@@ -194,6 +197,9 @@ impl ClusterReport {
                 None => "none of those tried".to_string(),
             };
             let _ = writeln!(text, "\nHighest rate with p99 to placed within {limit:.0} ms: {found}");
+        }
+        if let Some(loop_ms) = self.calibration_ms {
+            let _ = writeln!(text, "\nThe calibration loop took {loop_ms:.2} ms of processor time");
         }
         if self.interrupted {
             text.push_str("\nInterrupted: these are no results\n");

@@ -6,6 +6,7 @@
 mod access_control;
 mod artifacts;
 mod audit;
+mod bench;
 mod canaries;
 mod cluster;
 mod consul;

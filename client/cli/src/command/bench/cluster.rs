@@ -71,6 +71,8 @@ const SUBSCRIBERS: Flag<u32> =
     Flag::number("subscribers", "N", "Readers of the whole event stream besides. Default: 0.");
 const PID: Flag<u32> =
     Flag::number("pid", "PID", "The server's process on this host: its processor time and memory.");
+const CALIBRATE: Flag<bool> =
+    Flag::switch("calibrate", "Also time a loop that is always the same, by which different hosts compare.");
 const SEED: Flag<u64> = Flag::number("seed", "N", "Of the arrivals of an open loop. Default: 1.");
 
 const FLEET_FLAGS: FlagList =
@@ -89,6 +91,7 @@ const LOAD_FLAGS: FlagList = &[
     &SETTLE,
     &SUBSCRIBERS,
     &PID,
+    &CALIBRATE,
     &SEED,
     &JSON,
 ];
@@ -156,6 +159,7 @@ fn options(call: &Call) -> Result<ClusterOptions, Failure> {
         settle: span(call, &SETTLE)?.unwrap_or(Duration::from_secs(30)),
         subscribers: args.parsed(&SUBSCRIBERS)?.unwrap_or(0),
         pid: args.parsed(&PID)?,
+        calibrate: args.switch(&CALIBRATE),
         seed: args.parsed(&SEED)?.unwrap_or(1),
     };
     options.check()?;

@@ -1,6 +1,7 @@
 //! A run against a cluster: nodes are registered, jobs submitted, everything is measured and taken away again.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,12 +19,16 @@ use crate::latency::LatencySummary;
 use crate::options::{ClusterOptions, Load, Ramp};
 use crate::process::{self, Usage};
 use crate::report::{ClusterReport, FailureReport, ProcessReport, StepReport, StreamReport, Units};
+use crate::stop::Stop;
 use crate::stream::{self, ReaderCounts};
 use crate::submit;
 use crate::tracker::{self, Tracker};
 
 /// Jobs that are not placed and are asked for by name.
 const MISSING_READ_MAX: usize = 100;
+
+/// Subscribers that get nothing for so long have got everything.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// Runs, and cleans up whatever happens: also when `interrupt` resolves, and when something fails. `say` gets what is being
 /// done, for people who wait.
@@ -42,7 +47,9 @@ pub async fn run(
         process::usage(pid)?;
     }
     let fleet = Fleet::connect(&server.rpc, server.region.clone(), &options).await?;
+    let (stopping, stop) = Stop::new();
     let mut run = Run {
+        stop,
         names: Names::new(&options.run),
         tracker: Tracker::new(options.count, options.failing > 0),
         reader: Arc::default(),
@@ -55,11 +62,16 @@ pub async fn run(
         fleet,
         options,
     };
-    let (mut measured, mut interrupted) = (Ok(()), false);
-    tokio::select! {
-        done = run.measure(&say) => measured = done,
-        () = interrupt => interrupted = true,
-    }
+    let (measured, interrupted) = {
+        let mut measuring = pin!(run.measure(&say));
+        tokio::select! {
+            done = &mut measuring => (done, false),
+            () = interrupt => {
+                stopping.send_replace(true);
+                (measuring.await, true)
+            }
+        }
+    };
     say("cleaning up");
     let leftovers = run.clean_up().await;
     match measured {
@@ -121,6 +133,7 @@ impl Server {
 }
 
 struct Run {
+    stop: Stop,
     options: ClusterOptions,
     agent: Agent,
     names: Names,
@@ -156,7 +169,7 @@ impl Run {
     async fn measure(&mut self, say: &impl Fn(&str)) -> anyhow::Result<()> {
         say(&format!("registering {} nodes", self.options.nodes));
         let began = Instant::now();
-        self.fleet.register(&self.names, &self.options).await?;
+        self.fleet.register(&self.names, &self.options, &self.stop).await?;
         self.registering = began.elapsed();
         self.open_streams().await?;
         match self.options.load.clone() {
@@ -202,7 +215,10 @@ impl Run {
             let load = Load::Open { rate, connections, ramp: None };
             let report = self.step(&load, say).await?;
             let within = |summary: LatencySummary| summary.p99 <= ramp.limit.as_secs_f64() * 1e3;
-            let good = report.placed_after.is_some_and(within) && report.errors == 0 && report.unplaced == 0;
+            let good = !self.stop.is_set()
+                && report.placed_after.is_some_and(within)
+                && report.errors == 0
+                && report.unplaced == 0;
             if !good {
                 break;
             }
@@ -289,14 +305,16 @@ impl Run {
             agent: self.agent.clone(),
             registration: Registration::new(&self.agent, &self.names, &self.options),
             tracker: self.tracker.clone(),
+            stop: self.stop.clone(),
             left: self.options.jobs.saturating_sub(self.tracker.submitted_ever()),
             time: self.options.time,
             settle: self.options.settle,
         };
         let (time, seed) = (self.options.time, self.options.seed);
+        let stop = self.stop.clone();
         let submit = async {
             match load {
-                Load::None => tokio::time::sleep(time).await,
+                Load::None => stop.or(tokio::time::sleep(time)).await.unwrap_or(()),
                 Load::Closed { clients, wait } => step.closed(*clients, *wait).await,
                 Load::Open { rate, connections, .. } => step.open(*rate, *connections, seed).await,
             }
@@ -310,7 +328,9 @@ impl Run {
         if count == 0 {
             return;
         }
-        tokio::time::sleep(self.options.time / 2).await;
+        if self.stop.or(tokio::time::sleep(self.options.time / 2)).await.is_none() {
+            return;
+        }
         // Those with the most on them, so that something is lost.
         let mut ids: Vec<u128> = self.fleet.ids.iter().map(base::Uuid::as_u128).collect();
         self.tracker.sort_by_allocs(&mut ids);
@@ -341,14 +361,23 @@ impl Run {
                 let step = self.tracker.totals();
                 let placed = step.placed >= step.accepted && (!live || step.running >= step.accepted);
                 if placed && self.tracker.is_recovered() {
-                    return;
+                    return self.subscribers_are_quiet().await;
                 }
                 // The sender lives as long as the tracker.
                 let _ = changed.changed().await;
             }
         };
         // What is not there by then is counted.
-        let _ = tokio::time::timeout(self.options.settle, all).await;
+        let _ = self.stop.or(tokio::time::timeout(self.options.settle, all)).await;
+    }
+
+    /// Until subscribers, which may be behind the reader, get nothing any more.
+    async fn subscribers_are_quiet(&self) {
+        let events = || self.subscribers.iter().map(|counts| read(counts)[0]).sum::<u64>();
+        let mut before = None;
+        while !self.subscribers.is_empty() && before.replace(events()) != Some(events()) {
+            tokio::time::sleep(QUIET).await;
+        }
     }
 
     fn counted(&self) -> anyhow::Result<Counted> {

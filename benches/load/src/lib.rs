@@ -20,6 +20,7 @@ mod options;
 pub mod plan;
 mod process;
 mod report;
+mod stop;
 mod stream;
 mod submit;
 mod tracker;

@@ -11,6 +11,7 @@ use crate::arrivals::Arrivals;
 use crate::http::{Agent, Http};
 use crate::job::Registration;
 use crate::options::Wait;
+use crate::stop::Stop;
 use crate::tracker::Tracker;
 
 /// Errors in a row at which a step gives up.
@@ -25,6 +26,7 @@ pub(crate) struct Step {
     pub agent: Agent,
     pub registration: Registration,
     pub tracker: Tracker,
+    pub stop: Stop,
     /// Jobs that may still be submitted.
     pub left: u32,
     pub time: Duration,
@@ -34,6 +36,7 @@ pub(crate) struct Step {
 
 /// The jobs that are left, handed out one by one.
 struct Queue<I> {
+    stop: Stop,
     left: u32,
     intended: I,
     errors: u32,
@@ -43,7 +46,8 @@ impl Step {
     /// Until the time is over or no job is left.
     pub(crate) async fn closed(self, clients: u32, wait: Wait) {
         let until = Instant::now() + self.time;
-        let queue = Queue { left: self.left, intended: std::iter::repeat(Duration::ZERO), errors: 0 };
+        let (stop, left, intended) = (self.stop.clone(), self.left, std::iter::repeat(Duration::ZERO));
+        let queue = Queue { stop, left, intended, errors: 0 };
         let queue = Arc::new(Mutex::new(queue));
         let mut running = JoinSet::new();
         for _ in 0..clients {
@@ -66,7 +70,8 @@ impl Step {
     pub(crate) async fn open(self, rate: f64, connections: u32, seed: u64) {
         let (start, began) = (self.tracker.now(), Instant::now());
         let time = self.time;
-        let queue = Queue { left: self.left, intended: Arrivals::new(seed, rate), errors: 0 };
+        let (stop, left, intended) = (self.stop.clone(), self.left, Arrivals::new(seed, rate));
+        let queue = Queue { stop, left, intended, errors: 0 };
         let queue = Arc::new(Mutex::new(queue));
         let mut running = JoinSet::new();
         for _ in 0..connections {
@@ -75,7 +80,9 @@ impl Step {
                 loop {
                     let next = lock(&queue).take().filter(|after| *after < time);
                     let Some(after) = next else { return };
-                    sleep_until(began + after).await;
+                    if client.stop.or(sleep_until(began + after)).await.is_none() {
+                        return;
+                    }
                     let submitted = client.submit(start + after, Wait::Accepted).await;
                     if !lock(&queue).note(submitted) {
                         return;
@@ -95,7 +102,7 @@ impl<I: Iterator<Item = Duration>> Queue<I> {
     /// When the next job is meant to be sent.
     fn take(&mut self) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
-        self.intended.next()
+        self.intended.next().filter(|_| !self.stop.is_set())
     }
 
     /// False when it makes no sense to go on.
@@ -109,6 +116,7 @@ struct Client {
     http: Http,
     registration: Registration,
     tracker: Tracker,
+    stop: Stop,
     settle: Duration,
 }
 
@@ -118,6 +126,7 @@ impl Client {
             http: Http::new(step.agent.clone()),
             registration: step.registration.clone(),
             tracker: step.tracker.clone(),
+            stop: step.stop.clone(),
             settle: step.settle,
         }
     }
@@ -131,7 +140,7 @@ impl Client {
                 self.tracker.accepted(job);
                 if let Some(reached) = reached {
                     // What never comes is counted as missing at the end.
-                    let _ = timeout(self.settle, reached).await;
+                    let _ = self.stop.or(timeout(self.settle, reached)).await;
                 }
                 return true;
             }

@@ -17,6 +17,7 @@ use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, R
 
 use crate::job::{Names, RACKS};
 use crate::options::ClusterOptions;
+use crate::stop::Stop;
 use node::{Heartbeat, Ttl, description, registration};
 
 /// A call that takes longer has failed. A live node's call for news is held for less.
@@ -100,7 +101,12 @@ impl Fleet {
     }
 
     /// Registers all nodes of the run, some at a time. On an error those that were registered are in `ids`.
-    pub(crate) async fn register(&mut self, names: &Names, options: &ClusterOptions) -> anyhow::Result<()> {
+    pub(crate) async fn register(
+        &mut self,
+        names: &Names,
+        options: &ClusterOptions,
+        stop: &Stop,
+    ) -> anyhow::Result<()> {
         // Not of the seed: two runs must not have the same nodes.
         let mut ids = Rng::stream(options.seed, &names.pool);
         self.ids = (0..options.nodes).map(|_| ids.uuid()).collect();
@@ -109,6 +115,7 @@ impl Fleet {
         let mut rest = self.ids.iter().zip(0..options.nodes);
         loop {
             while registering.len() < AT_ONCE
+                && !stop.is_set()
                 && let Some((id, number)) = rest.next()
             {
                 let document = description(*id, ids.uuid(), number, &names.pool, options);

@@ -118,6 +118,11 @@ async fn run(call: Call) -> Outcome {
     let interrupt = async {
         // Without a handler the program would end here and leave everything.
         let _ = tokio::signal::ctrl_c().await;
+        write_err("==> interrupted; once more to leave everything as it is");
+        tokio::spawn(async {
+            let _ = tokio::signal::ctrl_c().await;
+            std::process::exit(1);
+        });
     };
     let report = load::cluster::run(options, interrupt, |what| write_err(format!("==> {what}"))).await?;
     if call.args.switch(&JSON) {

@@ -405,7 +405,8 @@ impl Run {
             .map(|(before, after)| [0, 1, 2].map(|at| after[at] - before[at]))
             .collect();
         let units = Units {
-            jobs: step.accepted,
+            // What was accepted and not placed costs too, but is no job done.
+            jobs: if step.placed > 0 { step.placed } else { step.accepted },
             heartbeats: beats,
             deliveries: deliveries.iter().map(|subscriber| subscriber[0]).sum(),
             span,
@@ -438,6 +439,7 @@ impl Run {
                 replaced: failed.replaced,
                 replaced_after: failed.replaced_after.summary(),
             }),
+            first_node_error: self.fleet.shared.first_error(),
             reader: StreamReport::new(&[reader], span),
             subscribers: (!deliveries.is_empty()).then(|| StreamReport::new(&deliveries, span)),
             ..StepReport::default()

@@ -78,6 +78,8 @@ pub struct StepReport {
     pub node_calls: u64,
     pub node_call_errors: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_node_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureReport>,
     pub reader: StreamReport,
     pub subscribers: Option<StreamReport>,
@@ -278,6 +280,9 @@ impl StepReport {
                 self.heartbeats, self.seconds, self.heartbeat_errors, self.node_calls, self.node_call_errors
             ),
         );
+        if let Some(error) = &self.first_node_error {
+            row("node error", error.clone());
+        }
         if let Some(subscribers) = &self.subscribers {
             row(
                 "deliveries",

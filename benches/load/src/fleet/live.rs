@@ -14,7 +14,7 @@ use wire::messages::{
 };
 
 use super::node::credentials;
-use super::{CALL_MAX, Node, Shared};
+use super::{Node, Shared};
 
 /// As node agents do.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -89,7 +89,7 @@ pub(super) async fn run(shared: &Shared, node: &Node) {
             answer = &mut news => {
                 match answer {
                     Ok(news) => live.take(news).await,
-                    Err(_) => live.failed().await,
+                    Err(error) => live.failed(error).await,
                 }
                 news = Box::pin(ask(shared, node, live.index));
             }
@@ -123,7 +123,7 @@ async fn call<T: DeserializeOwned>(
     request: &impl Serialize,
 ) -> Result<T, RpcError> {
     shared.counts.calls.fetch_add(1, Ordering::Relaxed);
-    shared.connection(node.number).call(method, request, CALL_MAX).await
+    shared.call(node.number, method, request).await
 }
 
 fn query(shared: &Shared, node: &Node) -> QueryOptions {
@@ -155,7 +155,10 @@ impl Live<'_> {
             let request = AllocsGetRequest { alloc_ids: ids.into(), query: query(self.shared, self.node) };
             let fetched: Result<Fetched, _> =
                 call(self.shared, self.node, method::ALLOC_GET_ALLOCS, &request).await;
-            let Ok(fetched) = fetched else { return self.failed().await };
+            let fetched = match fetched {
+                Ok(fetched) => fetched,
+                Err(error) => return self.failed(error).await,
+            };
             self.known.extend(some.iter().cloned());
             for alloc in fetched.allocs {
                 let status = if alloc.desired_status == "run" { "running" } else { "complete" };
@@ -184,14 +187,14 @@ impl Live<'_> {
         let request = Reports { alloc, write: credentials(&self.node.secret, &self.shared.region) };
         let sent: Result<GenericResponse, _> =
             call(self.shared, self.node, method::NODE_UPDATE_ALLOC, &request).await;
-        if sent.is_err() {
+        if let Err(error) = sent {
             self.pending = pending;
-            self.failed().await;
+            self.failed(error).await;
         }
     }
 
-    async fn failed(&self) {
-        self.shared.counts.call_errors.fetch_add(1, Ordering::Relaxed);
+    async fn failed(&self, error: RpcError) {
+        self.shared.failed(&self.shared.counts.call_errors, &error);
         sleep(PAUSE).await;
     }
 }

@@ -5,14 +5,18 @@ mod live;
 mod node;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use base::{Rng, Uuid};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
 use wire::messages::method;
+use wire::yamux::MuxError;
 use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
 
 use crate::job::{Names, RACKS};
@@ -23,11 +27,17 @@ use node::{Heartbeat, Ttl, description, registration};
 /// A call that takes longer has failed. A live node's call for news is held for less.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(60);
 
-/// Calls of one connection at a time: as many streams as it may have, less some for calls between.
+/// Live nodes that share a connection, each with a call that is held: as many streams as it may have, less some.
 const LIVE_PER_CONNECTION: u32 = 400;
+
+/// Nodes that share one and only send heartbeats.
+const BARE_PER_CONNECTION: u32 = 2_000;
 
 /// Registrations at the same time.
 const AT_ONCE: usize = 128;
+
+/// Before a call is tried again on a connection that carries as many as it can.
+const BUSY: Duration = Duration::from_millis(5);
 
 /// After a heartbeat that failed.
 const RETRY: Duration = Duration::from_secs(1);
@@ -66,6 +76,8 @@ pub(crate) struct FleetCounts {
     /// Calls of live nodes: for news, for allocations, reports.
     pub calls: AtomicU64,
     pub call_errors: AtomicU64,
+    /// Of all the errors.
+    first_error: Mutex<Option<String>>,
 }
 
 /// Nodes that are registered. They fall silent when it is dropped.
@@ -87,7 +99,8 @@ impl Fleet {
         let addresses = tokio::net::lookup_host(rpc).await.with_context(|| format!("-rpc: {rpc}"))?;
         let addresses: Vec<SocketAddr> = addresses.collect();
         let address = *addresses.first().ok_or_else(|| anyhow!("-rpc: {rpc} has no address"))?;
-        let least = if options.live { options.nodes.div_ceil(LIVE_PER_CONNECTION) } else { 1 };
+        let each = if options.live { LIVE_PER_CONNECTION } else { BARE_PER_CONNECTION };
+        let least = options.nodes.div_ceil(each);
         let mut connections = Vec::new();
         for _ in 0..options.rpc_connections.max(least).min(options.nodes.max(1)) {
             let limits = Limits { idle_streams_max: 64, ..Limits::NODE };
@@ -167,19 +180,51 @@ pub(crate) struct Node {
 }
 
 impl Shared {
-    pub(crate) fn connection(&self, number: u32) -> &Connection {
-        &self.connections[number as usize % self.connections.len()]
+    /// Calls a method for the node of this number. Where a connection takes no more calls at once, this one comes later.
+    pub(crate) async fn call_raw(&self, number: u32, method: &str, body: &[u8]) -> Result<Bytes, RpcError> {
+        let connection = &self.connections[number as usize % self.connections.len()];
+        let until = Instant::now() + CALL_MAX;
+        loop {
+            match connection.call_raw(method, body, CALL_MAX).await {
+                Err(error) if is_busy(&error) && Instant::now() < until => sleep(BUSY).await,
+                done => return done,
+            }
+        }
     }
+
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        number: u32,
+        method: &str,
+        request: &impl Serialize,
+    ) -> Result<T, RpcError> {
+        let body = msgpack::to_vec(request)?;
+        Ok(msgpack::from_slice(&self.call_raw(number, method, &body).await?)?)
+    }
+
+    /// Counts an error, and keeps the first one.
+    pub(crate) fn failed(&self, count: &AtomicU64, error: &RpcError) {
+        count.fetch_add(1, Ordering::Relaxed);
+        let mut first = self.counts.first_error.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| error.to_string());
+    }
+
+    pub(crate) fn first_error(&self) -> Option<String> {
+        self.counts.first_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn is_busy(error: &RpcError) -> bool {
+    let RpcError::Io(error) = error else { return false };
+    error.get_ref().and_then(|error| error.downcast_ref()) == Some(&MuxError::Busy)
 }
 
 async fn bring_up(shared: Arc<Shared>, document: model::document::Node, number: u32) -> anyhow::Result<Node> {
     let (id, secret) = (document.id.clone(), document.secret_id.clone());
     let heartbeat = Heartbeat::new(&id, &secret, &shared.region)?;
-    let connection = shared.connection(number);
     let request = registration(document, &shared.region);
-    let _: Ttl =
-        connection.call(method::NODE_REGISTER, &request, CALL_MAX).await.context("registering a node")?;
-    let ttl = heartbeat.send(connection).await.context("a first heartbeat")?;
+    let _: Ttl = shared.call(number, method::NODE_REGISTER, &request).await.context("registering a node")?;
+    let ttl = heartbeat.send(&shared, number).await.context("a first heartbeat")?;
     Ok(Node { number, id, secret, heartbeat, ttl })
 }
 
@@ -188,18 +233,18 @@ async fn beat(shared: Arc<Shared>, node: &Node, phase: u64) {
     // As late as it is still safe.
     let interval = |ttl: Duration| shared.beat_every.unwrap_or(ttl.mul_f64(0.8));
     let mut ttl = node.ttl;
-    let mut next = tokio::time::Instant::now() + interval(ttl).mul_f64(phase as f64 / 1_000.0);
+    let mut next = Instant::now() + interval(ttl).mul_f64(phase as f64 / 1_000.0);
     loop {
-        tokio::time::sleep_until(next).await;
-        match node.heartbeat.send(shared.connection(node.number)).await {
+        sleep_until(next).await;
+        match node.heartbeat.send(&shared, node.number).await {
             Ok(granted) => {
                 shared.counts.beats.fetch_add(1, Ordering::Relaxed);
                 ttl = granted;
                 next += interval(ttl);
             }
-            Err(_) => {
-                shared.counts.beat_errors.fetch_add(1, Ordering::Relaxed);
-                next = tokio::time::Instant::now() + RETRY;
+            Err(error) => {
+                shared.failed(&shared.counts.beat_errors, &error);
+                next = Instant::now() + RETRY;
             }
         }
     }

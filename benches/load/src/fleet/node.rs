@@ -8,10 +8,10 @@ use model::document::{
     DriverInfo, Map, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources, NodeResources,
 };
 use serde::Deserialize;
+use wire::RpcError;
 use wire::messages::{NodeRegisterRequest, NodeUpdateStatusRequest, WriteRequest, method};
-use wire::{Connection, RpcError};
 
-use super::CALL_MAX;
+use super::Shared;
 use crate::job::RACKS;
 use crate::options::ClusterOptions;
 
@@ -38,8 +38,8 @@ impl Heartbeat {
         Ok(Heartbeat(msgpack::to_vec(&request)?))
     }
 
-    pub(super) async fn send(&self, connection: &Connection) -> Result<Duration, RpcError> {
-        let reply = connection.call_raw(method::NODE_UPDATE_STATUS, &self.0, CALL_MAX).await?;
+    pub(super) async fn send(&self, shared: &Shared, number: u32) -> Result<Duration, RpcError> {
+        let reply = shared.call_raw(number, method::NODE_UPDATE_STATUS, &self.0).await?;
         let ttl: Ttl = msgpack::from_slice(&reply)?;
         // A server that grants nothing is asked again soon, but not at once.
         Ok(Duration::from_nanos(ttl.nanoseconds.max(0) as u64).max(Duration::from_secs(1)))

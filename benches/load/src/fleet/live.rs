@@ -127,7 +127,11 @@ async fn call<T: DeserializeOwned>(
 }
 
 fn query(shared: &Shared, node: &Node) -> QueryOptions {
-    QueryOptions { region: shared.region.clone(), auth_token: node.secret.clone(), ..QueryOptions::default() }
+    QueryOptions {
+        region: shared.region.clone(),
+        auth_token: node.credential.token().to_string(),
+        ..QueryOptions::default()
+    }
 }
 
 struct Live<'a> {
@@ -184,7 +188,8 @@ impl Live<'_> {
             .into(),
         };
         let alloc = pending.iter().map(report).collect();
-        let request = Reports { alloc, write: credentials(&self.node.secret, &self.shared.region) };
+        let request =
+            Reports { alloc, write: credentials(&self.node.credential.token(), &self.shared.region) };
         let sent: Result<GenericResponse, _> =
             call(self.shared, self.node, method::NODE_UPDATE_ALLOC, &request).await;
         if let Err(error) = sent {

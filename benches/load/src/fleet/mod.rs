@@ -22,7 +22,7 @@ use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, R
 use crate::job::{Names, RACKS};
 use crate::options::ClusterOptions;
 use crate::stop::Stop;
-use node::{Heartbeat, Ttl, description, registration};
+use node::{BeatAnswer, Credential, description, registration};
 
 /// A call that takes longer has failed. A live node's call for news is held for less.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(60);
@@ -175,7 +175,7 @@ pub(crate) struct Node {
     pub number: u32,
     pub id: String,
     pub secret: String,
-    heartbeat: Heartbeat,
+    credential: Credential,
     ttl: Duration,
 }
 
@@ -221,11 +221,12 @@ fn is_busy(error: &RpcError) -> bool {
 
 async fn bring_up(shared: Arc<Shared>, document: model::document::Node, number: u32) -> anyhow::Result<Node> {
     let (id, secret) = (document.id.clone(), document.secret_id.clone());
-    let heartbeat = Heartbeat::new(&id, &secret, &shared.region)?;
+    let credential = Credential::new(&id, &secret, &shared.region)?;
     let request = registration(document, &shared.region);
-    let _: Ttl = shared.call(number, method::NODE_REGISTER, &request).await.context("registering a node")?;
-    let ttl = heartbeat.send(&shared, number).await.context("a first heartbeat")?;
-    Ok(Node { number, id, secret, heartbeat, ttl })
+    let _: BeatAnswer =
+        shared.call(number, method::NODE_REGISTER, &request).await.context("registering a node")?;
+    let ttl = credential.beat(&shared, number, &id).await.context("a first heartbeat")?;
+    Ok(Node { number, id, secret, credential, ttl })
 }
 
 /// Sends heartbeats until it is dropped, the first at its own part of the first interval.
@@ -236,7 +237,7 @@ async fn beat(shared: Arc<Shared>, node: &Node, phase: u64) {
     let mut next = Instant::now() + interval(ttl).mul_f64(phase as f64 / 1_000.0);
     loop {
         sleep_until(next).await;
-        match node.heartbeat.send(&shared, node.number).await {
+        match node.credential.beat(&shared, node.number, &node.id).await {
             Ok(granted) => {
                 shared.counts.beats.fetch_add(1, Ordering::Relaxed);
                 ttl = granted;

@@ -1,6 +1,7 @@
 //! What a node says of itself, and its heartbeat.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::Uuid;
@@ -8,46 +9,75 @@ use model::document::{
     DriverInfo, Map, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources, NodeResources,
 };
 use serde::Deserialize;
-use wire::RpcError;
 use wire::messages::{NodeRegisterRequest, NodeUpdateStatusRequest, WriteRequest, method};
+use wire::{Bytes, RpcError};
 
 use super::Shared;
 use crate::job::RACKS;
 use crate::options::ClusterOptions;
 
-/// The time before the next heartbeat has to have come.
+/// Of the answer to a registration or a heartbeat.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Ttl {
+pub(super) struct BeatAnswer {
     #[serde(rename = "HeartbeatTTL")]
-    nanoseconds: i64,
+    ttl_ns: i64,
+    #[serde(rename = "SignedIdentity")]
+    identity: Option<String>,
 }
 
-/// A heartbeat, encoded once.
+/// What a node proves itself by: its secret, and then the identity that a server has signed. A server that signs any would
+/// have to sign one with each heartbeat for a node that goes on without.
 #[derive(Debug)]
-pub(super) struct Heartbeat(Vec<u8>);
+pub(super) struct Credential(Mutex<Held>);
 
-impl Heartbeat {
-    pub(super) fn new(id: &str, secret: &str, region: &str) -> Result<Heartbeat, msgpack::Error> {
+#[derive(Clone, Debug)]
+struct Held {
+    token: Arc<str>,
+    /// The heartbeat with it, encoded.
+    heartbeat: Bytes,
+}
+
+impl Credential {
+    pub(super) fn new(id: &str, secret: &str, region: &str) -> Result<Credential, msgpack::Error> {
+        Ok(Credential(Mutex::new(Held::new(id, secret, region)?)))
+    }
+
+    pub(super) fn token(&self) -> Arc<str> {
+        Arc::clone(&self.held().token)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a heartbeat: the time before the next one has to have come.
+    pub(super) async fn beat(&self, shared: &Shared, number: u32, id: &str) -> Result<Duration, RpcError> {
+        let body = self.held().heartbeat.clone();
+        let reply = shared.call_raw(number, method::NODE_UPDATE_STATUS, &body).await?;
+        let answer: BeatAnswer = msgpack::from_slice(&reply)?;
+        if let Some(identity) = answer.identity.filter(|identity| !identity.is_empty()) {
+            *self.held() = Held::new(id, &identity, &shared.region)?;
+        }
+        // A server that grants nothing is asked again soon, but not at once.
+        Ok(Duration::from_nanos(answer.ttl_ns.max(0) as u64).max(Duration::from_secs(1)))
+    }
+}
+
+impl Held {
+    fn new(id: &str, token: &str, region: &str) -> Result<Held, msgpack::Error> {
         let request = NodeUpdateStatusRequest {
             node_id: id.to_string(),
             status: "ready".to_string(),
-            write: credentials(secret, region),
+            write: credentials(token, region),
             ..NodeUpdateStatusRequest::default()
         };
-        Ok(Heartbeat(msgpack::to_vec(&request)?))
-    }
-
-    pub(super) async fn send(&self, shared: &Shared, number: u32) -> Result<Duration, RpcError> {
-        let reply = shared.call_raw(number, method::NODE_UPDATE_STATUS, &self.0).await?;
-        let ttl: Ttl = msgpack::from_slice(&reply)?;
-        // A server that grants nothing is asked again soon, but not at once.
-        Ok(Duration::from_nanos(ttl.nanoseconds.max(0) as u64).max(Duration::from_secs(1)))
+        Ok(Held { token: token.into(), heartbeat: msgpack::to_vec(&request)?.into() })
     }
 }
 
-pub(super) fn credentials(secret: &str, region: &str) -> WriteRequest {
-    WriteRequest { auth_token: secret.to_string(), region: region.to_string(), ..WriteRequest::default() }
+pub(super) fn credentials(token: &str, region: &str) -> WriteRequest {
+    WriteRequest { auth_token: token.to_string(), region: region.to_string(), ..WriteRequest::default() }
 }
 
 pub(super) fn registration(node: Node, region: &str) -> NodeRegisterRequest {

@@ -243,8 +243,8 @@ impl StepReport {
             row(
                 "placed",
                 format!(
-                    "{} in {:.1} s, {:.0}/s; backlog when the last was submitted {}; never {}",
-                    self.placed, self.seconds, self.placed_per_second, self.backlog, self.unplaced
+                    "{}, {:.0}/s; {} outstanding when the last was submitted, {} never",
+                    self.placed, self.placed_per_second, self.backlog, self.unplaced
                 ),
             );
             if count > 1 {

@@ -26,5 +26,5 @@ mod submit;
 mod tracker;
 pub mod world;
 
-pub use options::{ClusterOptions, Load, Ramp, Wait};
+pub use options::{ALLOCS_MAX, ClusterOptions, Load, Ramp, Wait};
 pub use report::ClusterReport;

@@ -12,7 +12,7 @@ const RATE_MAX: f64 = 100_000.0;
 const JOBS_MAX: u32 = 10_000_000;
 const COUNT_MAX: u32 = 100_000;
 /// Allocations of one run: each is remembered.
-const ALLOCS_MAX: u64 = 20_000_000;
+pub const ALLOCS_MAX: u32 = 20_000_000;
 const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 const STEPS_MAX: u32 = 50;
 
@@ -96,6 +96,9 @@ impl ClusterOptions {
     /// # Errors
     /// What is out of bounds, by the name of its flag.
     pub fn check(&self) -> anyhow::Result<()> {
+        if self.namespace == "*" {
+            bail!("-namespace: expected one namespace, not all of them");
+        }
         within("nodes", self.nodes, 0, NODES_MAX)?;
         within("node-cpu", self.node_mhz, JOB_MHZ as u32, 100_000_000)?;
         within("node-memory", self.node_mib, JOB_MIB as u32, 100_000_000)?;
@@ -139,7 +142,7 @@ impl ClusterOptions {
             bail!("-nodes: expected at least 1, for jobs run on nodes of the run alone");
         }
         let allocs = u64::from(self.jobs) * u64::from(self.count);
-        if allocs > ALLOCS_MAX {
+        if allocs > u64::from(ALLOCS_MAX) {
             bail!("-jobs: {} of {} allocations each are more than {ALLOCS_MAX}", self.jobs, self.count);
         }
         Ok(())
@@ -201,7 +204,11 @@ pub(crate) mod tests {
     #[test]
     fn what_is_out_of_bounds_is_named_by_its_flag() {
         type Change = fn(&mut ClusterOptions);
-        let cases: [(Change, &str); 8] = [
+        let cases: [(Change, &str); 9] = [
+            (
+                |options| options.namespace = "*".to_string(),
+                "-namespace: expected one namespace, not all of them",
+            ),
             (|options| options.nodes = 100_001, "-nodes: expected 0 to 100000, not 100001"),
             (|options| options.failing = 101, "-fail: expected 0 to 100, not 101"),
             (|options| options.count = 0, "-count: expected 1 to 100000, not 0"),

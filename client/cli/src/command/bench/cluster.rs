@@ -1,11 +1,13 @@
 use std::time::Duration;
 
-use load::{ClusterOptions, Load, Ramp, Wait};
+use load::{ALLOCS_MAX, ClusterOptions, Load, Ramp, Wait};
 
 use super::span;
 use crate::call::{ADDRESS, Call, Command, Failure, JSON, NAMESPACE, Outcome, Run, TOKEN};
 use crate::flags::{Flag, FlagList};
 use crate::output::{json, write_err, write_out};
+
+const JOBS_DEFAULT: u32 = 1_000_000;
 
 const NODES: Flag<u32> = Flag::number("nodes", "N", "Simulated nodes, up to 100000. Default: 100.");
 const LIVE: Flag<bool> = Flag::switch(
@@ -51,8 +53,11 @@ const WAIT: Flag<String> = Flag::value(
     "WHAT",
     "In a closed loop, until the job is accepted, placed or running. Default: accepted.",
 );
-const JOBS: Flag<u32> =
-    Flag::number("jobs", "N", "Jobs at most; 0 for nodes and subscribers alone. Default: 1000000.");
+const JOBS: Flag<u32> = Flag::number(
+    "jobs",
+    "N",
+    "Jobs at most; 0 for nodes and subscribers alone. Default: 1000000, of 20000000 allocations at most.",
+);
 const COUNT: Flag<u32> = Flag::number("count", "N", "Allocations of each job. Default: 1.");
 const TYPE: Flag<String> = Flag::value("type", "TYPE", "Of the jobs: service or batch. Default: service.");
 const TIME: Flag<base::Duration> = Flag::parsed(
@@ -75,9 +80,15 @@ const CALIBRATE: Flag<bool> =
     Flag::switch("calibrate", "Also time a loop that is always the same, by which different hosts compare.");
 const SEED: Flag<u64> = Flag::number("seed", "N", "Of the arrivals of an open loop. Default: 1.");
 
-const FLEET_FLAGS: FlagList =
-    &[&NODES, &LIVE, &NODE_CPU, &NODE_MEMORY, &BEAT_EVERY, &FAIL, &RPC, &RPC_CONNECTIONS];
-const LOAD_FLAGS: FlagList = &[
+const FLAGS: FlagList = &[
+    &NODES,
+    &LIVE,
+    &NODE_CPU,
+    &NODE_MEMORY,
+    &BEAT_EVERY,
+    &FAIL,
+    &RPC,
+    &RPC_CONNECTIONS,
     &RATE,
     &RAMP,
     &LIMIT,
@@ -107,7 +118,7 @@ pub(super) static COMMAND: Command = Command {
               Example: bench cluster -nodes 100 -rate 100 -ramp 1.25 -pid 4242\n\
               Example: bench cluster -nodes 100 -live -clients 1 -wait placed -time 10s\n\
               Exit code 1 if something could not be taken away, or a job was not accepted or placed.",
-    flags: &[FLEET_FLAGS, LOAD_FLAGS, &[&ADDRESS, &TOKEN, &NAMESPACE]],
+    flags: &[FLAGS, &[&ADDRESS, &TOKEN, &NAMESPACE]],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -139,6 +150,7 @@ fn options(call: &Call) -> Result<ClusterOptions, Failure> {
     let args = &call.args;
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random name for the run: {error}"))?;
+    let count = args.parsed(&COUNT)?.unwrap_or(1);
     let options = ClusterOptions {
         address: call.address().to_string(),
         token: call.token().to_string(),
@@ -153,8 +165,8 @@ fn options(call: &Call) -> Result<ClusterOptions, Failure> {
         failing: args.parsed(&FAIL)?.unwrap_or(0),
         rpc_connections: args.parsed(&RPC_CONNECTIONS)?.unwrap_or(8),
         load: load(call)?,
-        jobs: args.parsed(&JOBS)?.unwrap_or(1_000_000),
-        count: args.parsed(&COUNT)?.unwrap_or(1),
+        jobs: args.parsed(&JOBS)?.unwrap_or(JOBS_DEFAULT.min(ALLOCS_MAX / count.max(1))),
+        count,
         batch: match args.value(&TYPE).unwrap_or("service") {
             "service" => false,
             "batch" => true,

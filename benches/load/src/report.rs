@@ -268,7 +268,11 @@ impl StepReport {
             );
         }
         self.write_latencies(&mut row);
-        let sum = self.server.map_or(0.0, |server| server.cpu_seconds);
+        self.write_costs(&mut row);
+        self.write_warnings(&mut row, processors);
+    }
+
+    fn write_costs(&self, row: &mut impl FnMut(&str, String)) {
         if let Some(server) = &self.server {
             row("server", server.line());
         }
@@ -297,6 +301,10 @@ impl StepReport {
                 ),
             );
         }
+    }
+
+    fn write_warnings(&self, row: &mut impl FnMut(&str, String), processors: usize) {
+        let sum = self.server.map_or(0.0, |server| server.cpu_seconds);
         if self.unseen > 0 {
             row(
                 "warning",

@@ -2,15 +2,25 @@ use std::collections::BTreeSet;
 
 use base::Index;
 use journal::{EncodedBatch, FrameError};
-use model::{AllocId, EvalId, Event, JobKey, NodeId, Topic};
+use model::{AllocId, EvalId, Event, JobKey, NodeId, RequestId, Topic};
 
 use crate::object::{Object, about};
 
 /// An event in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
+pub struct Position {
     pub index: Index,
     pub ordinal: u16,
+}
+
+impl Position {
+    /// The next place in the order of the log, whether or not there is an event.
+    pub(crate) fn next(self) -> Position {
+        match self.ordinal.checked_add(1) {
+            Some(ordinal) => Position { ordinal, ..self },
+            None => Position { index: self.index.next(), ordinal: 0 },
+        }
+    }
 }
 
 /// What some batches add to the index, gathered to be written at once.
@@ -23,6 +33,8 @@ pub(crate) struct Entries {
     pub objects: Vec<(Vec<u8>, Position)>,
     pub owned: BTreeSet<(JobKey, AllocId)>,
     pub disowned: BTreeSet<(JobKey, AllocId)>,
+    /// Commands that have a name.
+    pub requests: BTreeSet<(RequestId, Index)>,
 }
 
 impl Entries {
@@ -35,6 +47,9 @@ impl Entries {
         batch: &EncodedBatch,
         stored: impl Fn(&JobKey) -> Result<Vec<AllocId>, E>,
     ) -> Result<(), E> {
+        let named = batch.commands()?.into_iter().map(|command| command.request);
+        let named = named.filter(|request| *request != RequestId::default());
+        self.requests.extend(named.map(|request| (request, batch.index())));
         // The evaluation whose plan the command brought: what the plan changed follows in the same command.
         let mut plan: Option<(u16, EvalId)> = None;
         for (ordinal, row) in batch.rows().enumerate() {

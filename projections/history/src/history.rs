@@ -413,6 +413,12 @@ impl History {
         Ok(())
     }
 
+    /// The log and its index, once that reaches `wanted`.
+    pub(crate) fn reached(&self, wanted: Index, patience: Duration) -> Result<&Shared, HistoryError> {
+        self.reach(wanted, patience)?;
+        Ok(&self.shared)
+    }
+
     fn reach(&self, wanted: Index, patience: Duration) -> Result<(), HistoryError> {
         let until = Instant::now() + patience;
         let mut progress = self.shared.progress.lock();

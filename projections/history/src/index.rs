@@ -5,6 +5,7 @@
 //! | `events` | allocation (16), index (8), ordinal (2) | nothing |
 //! | `objects` | an [`Object`]'s key, index (8), ordinal (2) | nothing |
 //! | `owned` | namespace, 0, job, 0, allocation (16) | nothing |
+//! | `requests` | request (16), index (8) | nothing |
 //! | `meta` | `first`, `cursor` | a [`Mark`]: index (8), time (8), proposer (16) |
 //! | `meta` | `format` | [`FORMAT`] |
 //! | all of these but `meta` | [`USED`] | nothing |
@@ -18,14 +19,14 @@ use std::path::Path;
 use base::{Index, Uuid};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use journal::EncodedBatch;
-use model::{AllocId, JobKey};
+use model::{AllocId, JobKey, RequestId};
 
 use crate::entries::{Entries, Position};
 use crate::moments::Images;
 use crate::object::Object;
 
 /// What is indexed. An index of another format is rebuilt from the log.
-const FORMAT: &[u8] = b"4";
+const FORMAT: &[u8] = b"5";
 /// A key in each keyspace that is filled. It sorts before all others, and none begins with it alone.
 const USED: &[u8] = &[0];
 
@@ -66,11 +67,26 @@ impl Mark {
     }
 }
 
+/// What events are looked for about.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'a> {
+    Alloc(AllocId),
+    Object(&'a Object),
+}
+
+/// On which side of a place in the log, without the place itself.
+#[derive(Clone, Copy)]
+pub(crate) enum Side {
+    Before(Position),
+    After(Position),
+}
+
 pub(crate) struct EntityIndex {
     database: Database,
     events: Keyspace,
     objects: Keyspace,
     owned: Keyspace,
+    requests: Keyspace,
     meta: Keyspace,
     images: Images,
 }
@@ -105,9 +121,9 @@ impl EntityIndex {
         let database = Database::builder(dir).worker_threads(WORKERS).cache_size(CACHE_BYTES).open()?;
         let keyspace = |name| database.keyspace(name, KeyspaceCreateOptions::default);
         let (events, objects) = (keyspace("events")?, keyspace("objects")?);
-        let (owned, meta) = (keyspace("owned")?, keyspace("meta")?);
+        let (owned, requests, meta) = (keyspace("owned")?, keyspace("requests")?, keyspace("meta")?);
         let images = Images::open(&database)?;
-        let index = EntityIndex { database, events, objects, owned, meta, images };
+        let index = EntityIndex { database, events, objects, owned, requests, meta, images };
         if index.cursor()?.is_some() {
             let format = index.meta.get("format")?;
             if format.is_none_or(|format| &*format != FORMAT) {
@@ -123,7 +139,7 @@ impl EntityIndex {
 
     /// The database makes a keyspace anew whose files are gone, and says nothing.
     fn is_whole(&self) -> Result<bool, fjall::Error> {
-        for keyspace in [&self.events, &self.objects, &self.owned] {
+        for keyspace in [&self.events, &self.objects, &self.owned, &self.requests] {
             if !keyspace.contains_key(USED)? {
                 return Ok(false);
             }
@@ -165,8 +181,11 @@ impl EntityIndex {
         for (job, alloc) in &entries.owned {
             batch.insert(&self.owned, owned_key(job, Some(*alloc)), []);
         }
+        for (request, index) in &entries.requests {
+            batch.insert(&self.requests, [request.0.0.as_slice(), &index.0.to_be_bytes()].concat(), []);
+        }
         if let Some(first) = first {
-            for keyspace in [&self.events, &self.objects, &self.owned] {
+            for keyspace in [&self.events, &self.objects, &self.owned, &self.requests] {
                 batch.insert(keyspace, USED, []);
             }
             batch.insert(&self.meta, "first", first.bytes());
@@ -188,6 +207,7 @@ impl EntityIndex {
         self.events.clear()?;
         self.objects.clear()?;
         self.owned.clear()?;
+        self.requests.clear()?;
         self.images.clear()
     }
 
@@ -199,6 +219,31 @@ impl EntityIndex {
     /// As [`EntityIndex::events_of`], about another object.
     pub fn events_about(&self, object: &Object) -> Result<(Vec<Position>, bool), fjall::Error> {
         newest(&self.objects, &object.key())
+    }
+
+    /// Events about something on one side of a place in the log, the nearest first, at most `most` of them.
+    pub fn around(&self, what: What<'_>, side: Side, most: usize) -> Result<Vec<Position>, fjall::Error> {
+        let (keyspace, prefix) = match what {
+            What::Alloc(id) => (&self.events, id.0.0.to_vec()),
+            What::Object(object) => (&self.objects, object.key()),
+        };
+        let bound = |at: Position| [prefix.as_slice(), &position_key(at)].concat();
+        let keys: Vec<_> = match side {
+            Side::Before(at) => keyspace.range(prefix.clone()..bound(at)).rev().take(most).collect(),
+            Side::After(at) => keyspace.range(bound(at.next())..).take(most).collect(),
+        };
+        let keys = keys.into_iter().map(|entry| entry.key()).collect::<Result<Vec<_>, _>>()?;
+        Ok(keys.iter().take_while(|key| key.starts_with(&prefix)).map(|key| position(key)).collect())
+    }
+
+    /// Batches with a command of this name, oldest first, at most `most` of them.
+    pub fn of_request(&self, request: RequestId, most: usize) -> Result<Vec<Index>, fjall::Error> {
+        let keys = self.requests.prefix(request.0.0).take(most).map(|entry| entry.key());
+        let index = |key: &[u8]| {
+            let end = key.last_chunk().expect("a key of the keyspace ends with an index");
+            Index(u64::from_be_bytes(*end))
+        };
+        keys.map(|key| key.map(|key| index(&key))).collect()
     }
 
     /// The first event about an object.

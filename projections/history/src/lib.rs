@@ -2,10 +2,12 @@
 //!
 //! The log is the only truth here. The index beside it is derived: it may lag, and it may be thrown away at any
 //! time, because it is rebuilt from the log. Never here: a decision, a row of current state, a clock that anything
-//! depends on. Read [`History`] first, then `entries.rs` for what is indexed, `transition.rs` and `line.rs` for what is shown, and `moments/` for states.
+//! depends on. Read [`History`] first, then `entries.rs` for what is indexed, `transition.rs` and
+//! `line.rs` for what is shown, `causes/` for what led to what, and `moments/` for states.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod causes;
 mod entries;
 mod follow;
 mod history;
@@ -16,6 +18,8 @@ mod moments;
 mod object;
 mod transition;
 
+pub use causes::{CHAIN_DEPTH_MAX, CHAIN_FACTS_MAX, Chain, Direction, Fact, How, Link, Root, Scope, Start};
+pub use entries::Position;
 pub use history::{History, HistoryError, Life, LogPage, Story};
 pub use index::EVENTS_MAX;
 pub use line::Line;

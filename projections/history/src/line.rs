@@ -40,7 +40,7 @@ impl Line {
         let row = batch.rows().nth(usize::from(ordinal));
         let row = row.ok_or(FrameError::Malformed("it ends before the event that was indexed"))?;
         let actor = batch.commands()?[usize::from(row.command)].actor.clone();
-        Ok(Line::of(batch, ordinal, &batch.event(&row)?, actor))
+        Ok(Line::of((batch.index(), batch.time()), ordinal, &batch.event(&row)?, actor))
     }
 
     /// All events of a batch.
@@ -52,13 +52,13 @@ impl Line {
         let mut lines = Vec::new();
         for (ordinal, row) in batch.rows().enumerate() {
             let actor = commands[usize::from(row.command)].actor.clone();
-            lines.push(Line::of(batch, ordinal as u16, &batch.event(&row)?, actor));
+            lines.push(Line::of((batch.index(), batch.time()), ordinal as u16, &batch.event(&row)?, actor));
         }
         Ok(lines)
     }
 
-    fn of(batch: &EncodedBatch, ordinal: u16, event: &Event, actor: Actor) -> Line {
-        let (index, time, description) = (batch.index(), batch.time(), sentence(event));
+    pub(crate) fn of((index, time): (Index, Time), ordinal: u16, event: &Event, actor: Actor) -> Line {
+        let description = sentence(event);
         Line { index, ordinal, time, event: event.name(), object: label(event), actor, description }
     }
 }
@@ -125,7 +125,10 @@ fn sentence(event: &Event) -> String {
         Event::AllocHealthSet(e) => {
             format!("{} said to be {}", ids(&e.allocs), if e.healthy { "healthy" } else { "unhealthy" })
         }
-        Event::AllocReported(e) => described(format!("{} -> {}", e.from, e.to), &e.description),
+        Event::AllocReported(e) => {
+            let verdict = e.health.map(|verdict| if verdict.healthy { "; healthy" } else { "; unhealthy" });
+            described(format!("{} -> {}", e.from, e.to), &e.description) + verdict.unwrap_or_default()
+        }
         Event::AllocTransitionRequested(e) => format!("{} asked to move", ids(&e.allocs)),
         Event::AllocsCollected(e) => format!("forgotten: {}", ids(&e.allocs)),
         // The name of the event says it.

@@ -351,19 +351,19 @@ fn busy_world() -> World {
     world
 }
 
-fn settle(world: &mut World, fill: impl FnOnce(&mut model::command::Plan)) {
+pub(crate) fn settle(world: &mut World, fill: impl FnOnce(&mut model::command::Plan)) {
     let mut plan = world.plan();
     fill(&mut plan);
     world.settle("web", plan).unwrap();
 }
 
-fn over(world: &World, dir: Option<PathBuf>) -> Arc<History> {
+pub(crate) fn over(world: &World, dir: Option<PathBuf>) -> Arc<History> {
     let journal = journal(world.log.iter().map(encode).collect());
     History::open(dir, journal, Nothing, history::MEMORY).unwrap()
 }
 
 /// A server that has published nothing.
-struct Nothing;
+pub(crate) struct Nothing;
 
 impl States for Nothing {
     fn published(&self) -> Arc<State> {
@@ -380,7 +380,7 @@ fn settled(history: Arc<History>, world: &World) -> Arc<History> {
     history
 }
 
-fn journal(batches: Vec<EncodedBatch>) -> Arc<MemoryJournal> {
+pub(crate) fn journal(batches: Vec<EncodedBatch>) -> Arc<MemoryJournal> {
     Arc::new(MemoryJournal::with(batches, Deaf))
 }
 

@@ -1,4 +1,5 @@
 //! One program: what the tests have in common is compiled once.
 
+mod chain;
 mod life;
 mod moments;

@@ -1,4 +1,4 @@
-use api::{HistoryFileVerified, HistoryStorage, HistoryVerified, ObjectHistory};
+use api::{EventChain, HistoryFileVerified, HistoryStorage, HistoryVerified, ObjectHistory};
 use model::document::ForkResult;
 use reqwest::{Method, Response};
 use serde::Serialize;
@@ -36,6 +36,16 @@ impl Client {
     pub async fn export_history_file(&self, from: u64) -> Result<Response, Error> {
         let query = Query::new().with("from", from.to_string());
         self.send(self.request(Method::GET, "/v1/operator/history/export", query)).await
+    }
+
+    /// `GET /v1/event/:id/causes`: what led to an event, a fact or what a request changed. Ours.
+    pub async fn event_causes(&self, id: &str) -> Result<EventChain, Error> {
+        Ok(self.get(&format!("/v1/event/{}/causes", segment(id)), Query::new()).await?.value)
+    }
+
+    /// `GET /v1/event/:id/effects`: what followed. Ours.
+    pub async fn event_effects(&self, id: &str) -> Result<EventChain, Error> {
+        Ok(self.get(&format!("/v1/event/{}/effects", segment(id)), Query::new()).await?.value)
     }
 
     /// `POST /v1/fork`: what an [`api::ForkRequest`], or something with its fields, would lead to. Ours.

@@ -69,6 +69,66 @@ pub struct AllocationTransition {
     pub description: String,
 }
 
+/// The answer of `GET /v1/event/:id/causes` and `/effects`: facts that led to each other, nearest first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct EventChain {
+    /// What was asked about: an event, a fact or a request.
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub facts: List<ChainFact>,
+    /// There is more than was followed.
+    pub cut_short: bool,
+    /// The log no longer has some of it.
+    pub gone: bool,
+    /// Facts that were reached and that the caller may not see. What lies behind them was not followed.
+    pub hidden: u64,
+}
+
+/// A fact in the log, with what it followed from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ChainFact {
+    /// `INDEX:ORDINAL`: the batch, and the place of the fact in it.
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub index: u64,
+    pub ordinal: u32,
+    /// The servers' time, never the node's.
+    pub time: Timestamp,
+    /// The kind of fact, as the log names it.
+    pub event: String,
+    /// What it is about: `job/default/web`, `node/ID`.
+    pub object: String,
+    /// Who brought it about: a caller, a node, a controller.
+    pub actor: String,
+    /// Who asked for it, if somebody did.
+    pub requester: Option<Requester>,
+    /// The name of the request; empty where it has none.
+    #[serde(rename = "RequestID")]
+    pub request_id: String,
+    pub command: String,
+    /// What happened, in words.
+    pub description: String,
+    /// Steps from what was asked about.
+    pub depth: u32,
+    /// What it followed from.
+    pub causes: List<FactCause>,
+    /// Where it followed from nothing in the log: `request`, `deadline`, or `gone` for what is no longer kept. Else empty.
+    pub root: String,
+}
+
+/// A fact that led to another.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct FactCause {
+    #[serde(rename = "ID")]
+    pub id: String,
+    /// What the link is derived from: `command`, `evaluation`, `plan`, `previous evaluation`, `allocation`, `report`, `health`,
+    /// `drain` or `job`.
+    pub how: String,
+}
+
 /// Somebody who is no part of the cluster, as far as the server knew that took the call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

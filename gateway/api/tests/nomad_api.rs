@@ -256,9 +256,9 @@ held! {
 held! {
     our_types our_zeros our_empties
     api {
-        AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
-        DispatchNow EvalWhy EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
-        EventCursorResetRequest ForkAdd ForkChange ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
+        AllocWhy AllocationHistory AllocationTransition ChainFact Decision DeploymentGroup DeploymentWhy DisconnectNow
+        DispatchNow EvalWhy EventChain EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
+        EventCursorResetRequest FactCause ForkAdd ForkChange ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
         HistoryArchive HistoryFileVerified HistoryStorage HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
         RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion WhyNot
     }

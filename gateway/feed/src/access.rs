@@ -35,8 +35,8 @@ struct Named {
 
 /// The objects that a batch names, and those of them that it deletes.
 pub(crate) struct Access {
-    /// With the positions of their commands.
-    named: Vec<(Named, u16)>,
+    /// With the positions of their commands, and of the facts.
+    named: Vec<(Named, u16, u16)>,
     deleted: Vec<(Named, AccessDocument)>,
 }
 
@@ -44,15 +44,15 @@ impl Access {
     /// `state` is the one before the batch.
     pub(crate) fn of(state: &State, batch: &Batch) -> Access {
         let mut access = Access { named: Vec::new(), deleted: Vec::new() };
-        for logged in &batch.events {
+        for (fact, logged) in batch.events.iter().enumerate() {
             for named in named(&logged.event) {
                 if named.kind.ends_with("Deleted")
                     && let Some(document) = document(state, &named)
                 {
                     access.deleted.push((named.clone(), document));
                 }
-                if access.named.iter().all(|(known, _)| *known != named) {
-                    access.named.push((named, logged.command));
+                if access.named.iter().all(|(known, ..)| *known != named) {
+                    access.named.push((named, logged.command, fact as u16));
                 }
             }
         }
@@ -64,21 +64,21 @@ impl Access {
     pub(crate) fn entries(self, state: &State) -> Vec<Entry> {
         let Access { named, deleted } = self;
         let mut entries = Vec::new();
-        for (named, command) in named {
+        for (named, command, fact) in named {
             let shown = match deleted.iter().find(|(known, _)| *known == named) {
                 Some((_, document)) => Some(document.clone()),
                 None => document(state, &named).filter(|_| !named.kind.ends_with("Deleted")),
             };
             if let Some(document) = shown {
                 let row = Row::Access(entries.len() as u32);
-                entries.push(entry(named, row, document, command));
+                entries.push(Entry { command, fact, ..entry(named, row, document) });
             }
         }
         entries
     }
 }
 
-fn entry(named: Named, row: Row, document: AccessDocument, command: u16) -> Entry {
+fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
     let filter_keys = match &document {
         AccessDocument::Role(role) => vec![role.name.clone()],
         AccessDocument::Rule(rule) => vec![rule.auth_method.clone()],
@@ -94,7 +94,8 @@ fn entry(named: Named, row: Row, document: AccessDocument, command: u16) -> Entr
         variable: None,
         service: None,
         access: Some(document),
-        command,
+        command: 0,
+        fact: 0,
     }
 }
 
@@ -122,8 +123,13 @@ fn named(event: &Event) -> Vec<Named> {
 }
 
 fn document(state: &State, named: &Named) -> Option<AccessDocument> {
-    let (acl, key) = (&state.acl, named.key.as_str());
-    match named.topic {
+    current(state, named.topic, &named.key)
+}
+
+/// The object of that topic and key.
+pub(crate) fn current(state: &State, topic: &str, key: &str) -> Option<AccessDocument> {
+    let acl = &state.acl;
+    match topic {
         "ACLAuthMethod" => {
             state::acl::auth_method(acl, key).map(|method| AccessDocument::Method(Box::new(method)))
         }

@@ -3,13 +3,15 @@
 use api::{ServiceRegistration, VariableMetadata};
 use base::Index;
 use bytes::Bytes;
-use model::VariableKey;
 use model::document::{Allocation, Deployment, Evaluation, Job, Node};
+use model::{JobKey, VariableKey};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use state::State;
 
-use super::access::AccessDocument;
-use super::entries::{Entry, Row};
+use super::access::{self, AccessDocument};
+use super::entries::{Entry, Row, metadata};
+use super::service::registration;
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -22,10 +24,15 @@ struct Event<'a> {
     index: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Payload>,
+    /// There was no such object before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<Value>,
 }
 
 /// One document under its name.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Payload {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,15 +57,33 @@ struct Payload {
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
 pub(crate) fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
-    json(index, entry, Some(payload(state, entry))).into()
+    json(index, entry, Shown { payload: Some(payload(state, entry)), ..Shown::default() }).into()
+}
+
+/// The same with what a batch changed of the payload, as a merge patch.
+pub(crate) fn render_diff(before: &State, after: &State, index: Index, entry: &Entry) -> Vec<u8> {
+    let value = |payload: &Payload| serde_json::to_value(payload).expect("documents have a JSON form");
+    let (old, new) = (payload_before(before, entry), value(&payload(after, entry)));
+    let patch = merge_patch(old.as_ref().map(value).as_ref().unwrap_or(&json!({})), &new);
+    let shown = Shown { diff: Some(patch), new: old.is_none().then_some(true), ..Shown::default() };
+    json(index, entry, shown)
 }
 
 /// The same without the payload.
 pub(crate) fn render_key(index: Index, entry: &Entry) -> Vec<u8> {
-    json(index, entry, None)
+    json(index, entry, Shown::default())
 }
 
-fn json(index: Index, entry: &Entry, payload: Option<Payload>) -> Vec<u8> {
+/// What of an event is not the same in each of its forms.
+#[derive(Default)]
+struct Shown {
+    payload: Option<Payload>,
+    new: Option<bool>,
+    diff: Option<Value>,
+}
+
+fn json(index: Index, entry: &Entry, shown: Shown) -> Vec<u8> {
+    let Shown { payload, new, diff } = shown;
     let event = Event {
         topic: entry.topic,
         r#type: entry.kind,
@@ -67,22 +92,53 @@ fn json(index: Index, entry: &Entry, payload: Option<Payload>) -> Vec<u8> {
         filter_keys: (!entry.filter_keys.is_empty()).then_some(&entry.filter_keys),
         index: index.0,
         payload,
+        new,
+        diff,
     };
     serde_json::to_vec(&event).expect("documents have a JSON form")
 }
 
-fn payload(state: &State, entry: &Entry) -> Payload {
-    let nothing = Payload {
-        node: None,
-        job: None,
-        deleted: None,
-        evaluation: None,
-        allocation: None,
-        deployment: None,
-        metadata: None,
-        service: None,
-        access: None,
+/// The payload of the same object as it was before the batch; `None` if it was not there.
+fn payload_before(before: &State, entry: &Entry) -> Option<Payload> {
+    let (key, nothing) = (entry.key.as_str(), Payload::default());
+    let is_there = match entry.row {
+        Row::Node(row) => before.nodes.find(key.parse().ok()?) == Some(row),
+        Row::Job(row) => before.jobs.find(&JobKey::new(&entry.namespace, key)) == Some(row),
+        Row::Eval(row) => before.evals.find(key.parse().ok()?) == Some(row),
+        Row::Alloc(row) => before.allocs.find(key.parse().ok()?) == Some(row),
+        Row::Deployment(row) => before.deployments.find(key.parse().ok()?) == Some(row),
+        Row::Variable(_) => {
+            let key = VariableKey::new(&entry.namespace, key);
+            let metadata = metadata(&key, before.variables.get(&key)?);
+            return Some(Payload { metadata: Some(metadata), ..nothing });
+        }
+        Row::Service(_) => {
+            let alloc = entry.service.as_ref()?.alloc_id.parse().ok()?;
+            let row = before.services.of_alloc(alloc).iter().find(|row| row.service.id == key)?;
+            return Some(Payload { service: Some(registration(row)), ..nothing });
+        }
+        Row::Access(_) => {
+            return Some(Payload { access: Some(access::current(before, entry.topic, key)?), ..nothing });
+        }
     };
+    is_there.then(|| payload(before, entry))
+}
+
+/// What turns one document into the other, by RFC 7396. A member that is null is one that is not there.
+fn merge_patch(from: &Value, to: &Value) -> Value {
+    let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
+    let is_set = |document: &Map<String, Value>, name: &str| document.get(name).is_some_and(|v| !v.is_null());
+    let gone = from.keys().filter(|name| is_set(from, name) && !is_set(to, name));
+    let mut patch: Map<String, Value> = gone.map(|name| (name.clone(), Value::Null)).collect();
+    for (name, value) in to.iter().filter(|(name, value)| !value.is_null() && from.get(*name) != Some(*value))
+    {
+        patch.insert(name.clone(), merge_patch(from.get(name).unwrap_or(&Value::Null), value));
+    }
+    Value::Object(patch)
+}
+
+fn payload(state: &State, entry: &Entry) -> Payload {
+    let nothing = Payload::default();
     match entry.row {
         Row::Node(row) => Payload { node: Some(state::node::document(&state.nodes, row)), ..nothing },
         Row::Job(row) => {

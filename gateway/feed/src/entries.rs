@@ -40,6 +40,8 @@ pub struct Entry {
     pub access: Option<AccessDocument>,
     /// The position of the command that it followed from in its batch.
     pub command: u16,
+    /// The position of the fact in its batch that it is listed for.
+    pub fact: u16,
 }
 
 /// The row whose state after the batch is the payload.
@@ -82,13 +84,14 @@ pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
         variables: Vec::new(),
         services: 0,
         command: 0,
+        fact: 0,
         entries: Vec::new(),
     };
     listing.registered = batch.events.iter().filter_map(|logged| listing.registers(&logged.event)).collect();
-    for logged in &batch.events {
+    for (fact, logged) in batch.events.iter().enumerate() {
         let record = &batch.commands[usize::from(logged.command)];
         if let Some(kind) = kind(record.kind, &logged.event) {
-            listing.command = logged.command;
+            (listing.command, listing.fact) = (logged.command, fact as u16);
             listing.list(kind, &logged.event);
         }
     }
@@ -219,8 +222,9 @@ struct Listing<'a> {
     variables: Vec<VariableKey>,
     /// How many entries are about services.
     services: u32,
-    /// Whose events are listed.
+    /// Whose events are listed, and which of them.
     command: u16,
+    fact: u16,
     entries: Vec<Entry>,
 }
 
@@ -360,6 +364,7 @@ impl Listing<'_> {
             service: None,
             access: None,
             command: self.command,
+            fact: self.fact,
         });
     }
 
@@ -393,6 +398,7 @@ impl Listing<'_> {
             service: Some(Box::new(shown)),
             access: None,
             command: self.command,
+            fact: self.fact,
         });
     }
 
@@ -417,12 +423,13 @@ impl Listing<'_> {
 
     fn add(&mut self, kind: &'static str, row: Row) {
         if self.listed.insert((kind, row)) {
-            self.entries.push(entry(self.state, kind, row, self.command));
+            let (command, fact) = (self.command, self.fact);
+            self.entries.push(Entry { command, fact, ..entry(self.state, kind, row) });
         }
     }
 }
 
-fn entry(state: &State, kind: &'static str, row: Row, command: u16) -> Entry {
+fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
     let (topic, key, namespace, filter_keys) = match row {
         Row::Node(row) => (NODE, state.nodes.cold(row).id.to_string(), String::new(), Vec::new()),
         Row::Job(row) => {
@@ -449,7 +456,7 @@ fn entry(state: &State, kind: &'static str, row: Row, command: u16) -> Entry {
         Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
     let (variable, service, access) = (None, None, None);
-    Entry { topic, kind, key, namespace, filter_keys, row, variable, service, access, command }
+    Entry { topic, kind, key, namespace, filter_keys, row, variable, service, access, command: 0, fact: 0 }
 }
 
 /// A variable without its items, and without its lock: who knows the id of a lock holds it.

@@ -8,6 +8,7 @@ use model::CommandKind;
 
 use super::feed::{Feed, FeedError};
 use super::page::{Cursor, EventFilter, Everybody};
+use super::view::View;
 
 /// Batches before the newest one in which those that only move cursors are told from others. What lies further back counts
 /// as a whole.
@@ -92,6 +93,29 @@ impl Feed {
         let from = Cursor { index: id.index, ordinal: id.ordinal };
         let page = self.page(from, &Arc::new(filter)).await?;
         Ok(page.seen == Some(id))
+    }
+}
+
+impl Feed {
+    /// The position in its batch of the fact in the log that an event of the stream is listed for; `None` when there is no such
+    /// event.
+    ///
+    /// # Errors
+    /// [`FeedError::Gone`] when it is no longer kept.
+    pub async fn fact(&self, id: EventId) -> Result<Option<u16>, FeedError> {
+        if id.index >= self.newest() {
+            return Ok(None);
+        }
+        if id.index < self.oldest() {
+            return Err(FeedError::Gone);
+        }
+        let filter = EventFilter {
+            view: View::Key,
+            end: Some(Cursor::after(id)),
+            ..EventFilter::of_topics(Vec::new(), Arc::new(Everybody))
+        };
+        let page = self.page(Cursor { index: id.index, ordinal: id.ordinal }, &Arc::new(filter)).await?;
+        Ok(page.events.first().filter(|event| event.id == id).map(|event| event.fact))
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod access;
 mod body;
+mod cause;
 mod direct;
 mod encode;
 pub mod entries;

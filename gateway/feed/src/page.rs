@@ -92,6 +92,8 @@ static EVENT: LazyLock<Schema> = LazyLock::new(|| {
         ("Requester", "any"),
         ("RequestID", "string"),
         ("Command", "string"),
+        ("Fact", "string"),
+        ("Cause", "any"),
         ("Payload", "any"),
     ];
     let fields = fields.map(|(name, kind)| json!({"name": name, "type": kind}));
@@ -141,6 +143,8 @@ pub struct StreamEvent {
     /// The servers' time, of its batch.
     pub time: Time,
     pub topic: &'static str,
+    /// The position in its batch of the fact in the log that it is listed for.
+    pub fact: u16,
     pub body: Bytes,
 }
 
@@ -181,7 +185,8 @@ impl Page {
             let (id, ordinal) = (EventId { index, ordinal: self.next.ordinal }, self.next.ordinal as usize);
             if filter.matches(entry) && self.holds(batch, ordinal, filter) {
                 let body = batch.shown(ordinal, filter.view);
-                let event = StreamEvent { id, time: batch.state().time, topic: entry.topic, body };
+                let (time, topic, fact) = (batch.state().time, entry.topic, entry.fact);
+                let event = StreamEvent { id, time, topic, fact, body };
                 self.bytes += event.body.len();
                 self.events.push(event);
             }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use state::State;
 
 use super::body;
+use super::cause::Cause;
 use super::entries::{self, Entry};
 use super::feed::FeedError;
 use super::lag::is_of_cursors;
@@ -25,8 +26,10 @@ const DOCUMENT_BYTES: usize = 4;
 pub struct RenderedBatch {
     pub entries: Vec<Entry>,
     state: State,
-    /// Who asked for what.
-    commands: Vec<CommandRecord>,
+    /// The state that the batch followed on. It shares with `state` what did not change.
+    before: Box<State>,
+    /// Who asked for what, and what made them.
+    commands: Vec<(CommandRecord, Cause)>,
     /// By ordinal.
     forms: Vec<Forms>,
     rendered: AtomicUsize,
@@ -49,11 +52,12 @@ impl RenderedBatch {
     /// # Errors
     /// [`FeedError::Failed`]: the log is not what it was, or holds what this server cannot read.
     pub fn after(mut state: State, batch: &EncodedBatch) -> Result<RenderedBatch, FeedError> {
-        let batch = batch.decode()?;
+        let (batch, before) = (batch.decode()?, Box::new(state.clone()));
         let entries = entries::list(&mut state, &batch)?;
-        let (commands, rendered) = (batch.commands, AtomicUsize::new(0));
+        let causes: Vec<Cause> = (0..batch.commands.len()).map(|at| Cause::of(&batch, at)).collect();
+        let commands = batch.commands.into_iter().zip(causes).collect();
         let forms = std::iter::repeat_with(Forms::default).take(entries.len()).collect();
-        Ok(RenderedBatch { entries, state, commands, forms, rendered })
+        Ok(RenderedBatch { entries, state, before, commands, forms, rendered: AtomicUsize::new(0) })
     }
 
     pub fn index(&self) -> Index {
@@ -62,7 +66,7 @@ impl RenderedBatch {
 
     /// It changes nothing but how far readers have come.
     pub(crate) fn is_of_cursors(&self) -> bool {
-        is_of_cursors(self.commands.iter().map(|command| command.kind))
+        is_of_cursors(self.commands.iter().map(|(command, _)| command.kind))
     }
 
     pub fn state(&self) -> &State {
@@ -89,6 +93,7 @@ impl RenderedBatch {
             View::Nomad => self.body(ordinal).clone(),
             View::Full => self.full(ordinal).clone(),
             View::Key => view::key(entry, id, &self.origin(ordinal)),
+            View::Diff => view::diff(&self.before, &self.state, entry, id, &self.origin(ordinal)),
             View::CloudEvents => {
                 let cluster = ClusterTag::of(self.state.cluster);
                 view::cloud_event(entry, id, cluster, &self.origin(ordinal), self.full(ordinal))
@@ -113,9 +118,10 @@ impl RenderedBatch {
         })
     }
 
-    fn origin(&self, ordinal: usize) -> Origin {
-        let command = &self.commands[usize::from(self.entries[ordinal].command)];
-        Origin::of(self.id(ordinal), command, self.state.time)
+    fn origin(&self, ordinal: usize) -> Origin<'_> {
+        let entry = &self.entries[ordinal];
+        let (command, cause) = &self.commands[usize::from(entry.command)];
+        Origin::of(self.id(ordinal), entry.fact, command, cause, self.state.time)
     }
 
     fn id(&self, ordinal: usize) -> EventId {

@@ -9,8 +9,10 @@ use model::document::Timestamp;
 use model::{CommandKind, CommandRecord};
 use serde::Serialize;
 use serde_json::Value;
+use state::State;
 
 use crate::body;
+use crate::cause::Cause;
 use crate::entries::Entry;
 
 /// How much of an event is shown.
@@ -23,6 +25,8 @@ pub enum View {
     Full,
     /// As full, without the payload.
     Key,
+    /// As full, with a merge patch (RFC 7396) in place of the payload: from the payload before the batch to this one.
+    Diff,
     /// As full, in the envelope of CloudEvents 1.0.
     CloudEvents,
 }
@@ -30,7 +34,7 @@ pub enum View {
 /// Where an event is, and where it came from.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Origin {
+pub(crate) struct Origin<'a> {
     #[serde(rename = "ID")]
     id: String,
     time: String,
@@ -40,6 +44,9 @@ pub(crate) struct Origin {
     request: String,
     /// Empty for one that a newer release added.
     command: &'static str,
+    /// The fact in the log, as histories number it.
+    fact: String,
+    cause: &'a Cause,
 }
 
 #[derive(Serialize)]
@@ -51,8 +58,14 @@ struct Requester {
     address: String,
 }
 
-impl Origin {
-    pub(crate) fn of(id: EventId, command: &CommandRecord, time: Time) -> Origin {
+impl Origin<'_> {
+    pub(crate) fn of<'a>(
+        id: EventId,
+        fact: u16,
+        command: &CommandRecord,
+        cause: &'a Cause,
+        time: Time,
+    ) -> Origin<'a> {
         let requester = command.actor.caller().map(|caller| Requester {
             accessor_id: caller.accessor.clone(),
             name: caller.name.clone(),
@@ -65,6 +78,8 @@ impl Origin {
             requester,
             request: command.request.to_string(),
             command: CommandKind::from_number(command.kind).map_or("", CommandKind::name),
+            fact: format!("{}:{fact}", id.index),
+            cause,
         }
     }
 }
@@ -80,15 +95,22 @@ struct CloudEvent<'a> {
     datacontenttype: &'static str,
     actor: &'a str,
     requestid: &'a str,
+    cause: &'a str,
+    causeid: &'a str,
 }
 
 /// An event in Nomad's form, with its origin.
-pub(crate) fn full(body: &[u8], origin: &Origin) -> Bytes {
+pub(crate) fn full(body: &[u8], origin: &Origin<'_>) -> Bytes {
     joined(body.to_vec(), &json(origin))
 }
 
-pub(crate) fn key(entry: &Entry, id: EventId, origin: &Origin) -> Bytes {
+pub(crate) fn key(entry: &Entry, id: EventId, origin: &Origin<'_>) -> Bytes {
     joined(body::render_key(id.index, entry), &json(origin))
+}
+
+/// Without a payload before the batch, the patch makes it of an empty one.
+pub(crate) fn diff(before: &State, after: &State, entry: &Entry, id: EventId, origin: &Origin<'_>) -> Bytes {
+    joined(body::render_diff(before, after, id.index, entry), &json(origin))
 }
 
 /// `full` in an envelope.
@@ -96,7 +118,7 @@ pub(crate) fn cloud_event(
     entry: &Entry,
     id: EventId,
     cluster: Option<ClusterTag>,
-    origin: &Origin,
+    origin: &Origin<'_>,
     full: &[u8],
 ) -> Bytes {
     let mut subject = entry.topic.to_string();
@@ -114,6 +136,8 @@ pub(crate) fn cloud_event(
         datacontenttype: "application/json",
         actor: &origin.actor,
         requestid: &origin.request,
+        cause: origin.cause.kind,
+        causeid: &origin.cause.id,
     };
     let data = [b"{\"data\":", full, b"}"].concat();
     joined(json(&envelope), &data)

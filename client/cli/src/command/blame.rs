@@ -70,7 +70,7 @@ fn unknown(object: &Object) -> Failure {
 }
 
 /// The fact names the object itself: what else is in its history is about what followed from it.
-fn is_about(line: &HistoryLine, object: &Object) -> bool {
+pub(super) fn is_about(line: &HistoryLine, object: &Object) -> bool {
     let (_, name) = line.object.split_once('/').unwrap_or_default();
     // The name of a job stands behind its namespace.
     name == object.name || name.split_once('/').is_some_and(|(_, name)| name == object.name)

@@ -55,7 +55,7 @@ pub(crate) fn log(style: &OutputStyle, lines: &[HistoryLine]) -> String {
 }
 
 /// Text with its ids as short as lists show them.
-fn short_ids(style: &OutputStyle, text: &str) -> String {
+pub(crate) fn short_ids(style: &OutputStyle, text: &str) -> String {
     let is_id = |word: &str| word.parse::<base::Uuid>().is_ok();
     let mut shown = String::new();
     for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-') {

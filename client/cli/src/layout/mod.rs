@@ -2,6 +2,7 @@
 
 pub(crate) mod acl;
 pub(crate) mod alloc;
+pub(crate) mod causes;
 pub(crate) mod checks;
 pub(crate) mod checkup;
 pub(crate) mod cursor;

@@ -8,6 +8,7 @@ mod artifacts;
 mod audit;
 mod bench;
 mod canaries;
+mod causes;
 mod cluster;
 mod consul;
 mod crash;

@@ -23,7 +23,7 @@ use crate::error::Failure;
 use crate::request::{Read, ReadNow, Reading};
 
 /// How long a reader of a history waits until it has what the state shows already.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Fewest characters of an id that is looked up: fewer match one allocation in sixteen.
 const PREFIX_MIN: usize = 2;
 
@@ -157,7 +157,7 @@ async fn deployment(
 }
 
 /// Up to where a history is wanted. Without `as_of` it is read also while nobody leads: that is when it is needed.
-async fn moment(server: &AppState, read: &Reading) -> Result<Arc<State>, Failure> {
+pub(super) async fn moment(server: &AppState, read: &Reading) -> Result<Arc<State>, Failure> {
     match read.options.as_of {
         None => Ok(server.control.state()),
         Some(_) => Ok(server.moment(read).await?.0),
@@ -226,7 +226,7 @@ pub(crate) fn unknown_alloc() -> Failure {
     Failure::not_found("alloc not found")
 }
 
-fn failed(error: &HistoryError) -> Failure {
+pub(super) fn failed(error: &HistoryError) -> Failure {
     match error {
         HistoryError::Behind { .. } => Failure::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         error => Failure::internal(error.to_string()),
@@ -234,14 +234,14 @@ fn failed(error: &HistoryError) -> Failure {
 }
 
 /// History reads the disk: not on the threads that serve everybody.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(read).await;
     done.map_err(|panic| Failure::internal(panic.to_string()))?
 }
 
-fn answered<T: serde::Serialize>(server: &AppState, index: Index, view: &T) -> Answer {
+pub(super) fn answered<T: serde::Serialize>(server: &AppState, index: Index, view: &T) -> Answer {
     let meta = Meta { index, known_leader: server.known_leader(), next_token: None };
     Ok(answer::with_meta(answer::json(view), &meta))
 }
@@ -278,7 +278,7 @@ pub(crate) fn transition(of: &Transition) -> AllocationTransition {
     }
 }
 
-fn requester(caller: &Caller) -> Requester {
+pub(super) fn requester(caller: &Caller) -> Requester {
     Requester {
         accessor_id: caller.accessor.clone(),
         name: caller.name.clone(),

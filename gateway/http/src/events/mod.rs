@@ -2,6 +2,7 @@
 //! `gateway/feed`.
 
 mod acks;
+mod chains;
 mod cursors;
 mod histories;
 mod query;

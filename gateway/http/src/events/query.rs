@@ -120,14 +120,18 @@ fn view(params: &Params, messages: bool) -> Result<View, Failure> {
         "" => View::Nomad,
         "full" => View::Full,
         "key" => View::Key,
-        other => return Err(Failure::invalid(format!("Unable to parse view: {other:?} is not full or key"))),
+        "diff" => View::Diff,
+        other => {
+            let text = format!("Unable to parse view: {other:?} is not full, key or diff");
+            return Err(Failure::invalid(text));
+        }
     };
     match format {
         "" => Ok(view),
-        "cloudevents" if params.get("view").is_some_and(|view| view == "key") => {
-            Err(Failure::invalid("format=cloudevents and view=key exclude each other"))
-        }
-        "cloudevents" => Ok(View::CloudEvents),
+        "cloudevents" => match params.get("view").unwrap_or_default() {
+            "" | "full" => Ok(View::CloudEvents),
+            view => Err(Failure::invalid(format!("format=cloudevents and view={view} exclude each other"))),
+        },
         other => Err(Failure::invalid(format!("Unable to parse format: {other:?} is not cloudevents"))),
     }
 }

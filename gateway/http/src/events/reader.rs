@@ -102,7 +102,7 @@ fn opens(acl: &acl::Acl, topic: &str, namespace: &str) -> bool {
 }
 
 /// A node that is gone is in no pool any more.
-fn hides_node(server: &AppState, acl: &acl::Acl, id: &str) -> bool {
+pub(super) fn hides_node(server: &AppState, acl: &acl::Acl, id: &str) -> bool {
     let state = server.control.state();
     let row = id.parse().ok().and_then(|id: NodeId| state.nodes.find(id));
     row.is_some_and(|row| acl.hides_pool(&state.nodes.cold(row).document.node_pool))

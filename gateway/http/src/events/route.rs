@@ -15,7 +15,7 @@ use futures_util::stream;
 
 use super::query::{self, From, StreamQuery, To};
 use super::reader::TokenReader;
-use super::{cursors, histories};
+use super::{chains, cursors, histories};
 use crate::access::Each;
 use crate::answer::Answer;
 use crate::app_state::{AppState, now};
@@ -25,7 +25,11 @@ use crate::request::Call;
 const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
 pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/v1/event/stream", get(stream)).merge(cursors::router()).merge(histories::router())
+    Router::new()
+        .route("/v1/event/stream", get(stream))
+        .merge(cursors::router())
+        .merge(histories::router())
+        .merge(chains::router())
 }
 
 async fn stream(With(server): With<AppState>, call: Call<Each>, headers: HeaderMap) -> Answer {

@@ -5,6 +5,7 @@ mod acl;
 mod agent;
 mod allocations;
 mod audit;
+mod chains;
 mod client;
 mod cursors;
 mod deployments;

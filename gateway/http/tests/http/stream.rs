@@ -200,9 +200,10 @@ async fn a_stream_may_end_and_be_chosen_from() {
             "Unable to parse to: \"soon\" is not now, an event id, an index, a span like -10m, or a time",
         ),
         ("?follow=perhaps", "Unable to parse follow: \"perhaps\" is not true or false"),
-        ("?view=diff", "Unable to parse view: \"diff\" is not full or key"),
+        ("?view=old", "Unable to parse view: \"old\" is not full, key or diff"),
         ("?format=xml", "Unable to parse format: \"xml\" is not cloudevents"),
         ("?format=cloudevents&view=key", "format=cloudevents and view=key exclude each other"),
+        ("?format=cloudevents&view=diff", "format=cloudevents and view=diff exclude each other"),
         ("?on_gap=cry", "Unable to parse on_gap: \"cry\" is not fail or skip"),
         ("?to=2100-01-01T00:00:00Z", "to: that time is still to come: leave it out to follow"),
     ] {
@@ -231,7 +232,7 @@ async fn events_say_who_asked_for_what() {
     let full = whole(&cluster, "?topic=Job&follow=false&view=full", lines).await;
     let full = json(full.lines().last().unwrap());
     let expected = json!({"ID": "2.0", "Actor": "anonymous", "Command": "RegisterJob", "Key": "a",
-        "Requester": {"AccessorID": "", "Name": ""}, "Payload": {"Job": {"ID": "a"}}});
+        "Requester": {"AccessorID": "", "Name": ""}, "Fact": "2:0", "Cause": {"Kind": "request"}, "Payload": {"Job": {"ID": "a"}}});
     assert_holds(&full["Events"][0], &expected);
     assert!(full["Events"][0]["RequestID"].as_str().is_some_and(|id| id.len() == 36), "{full}");
     let key = whole(&cluster, "?topic=Job&follow=false&view=key", lines).await;
@@ -241,8 +242,65 @@ async fn events_say_who_asked_for_what() {
     let cloud: Vec<_> = cloud.lines().filter(|line| !line.is_empty()).map(json).collect();
     assert_eq!(cloud.len(), 1);
     let expected = json!({"specversion": "1.0", "type": "sojourn.Job.JobRegistered", "subject": "Job/default/a",
-        "datacontenttype": "application/json", "actor": "anonymous", "data": {"ID": "2.0", "Payload": {"Job": {"ID": "a"}}}});
+        "datacontenttype": "application/json", "actor": "anonymous", "cause": "request", "data": {"ID": "2.0", "Payload": {"Job": {"ID": "a"}}}});
     assert_holds(&cloud[0], &expected);
+}
+
+/// Applied one after the other, patches make of nothing what payloads are.
+#[tokio::test]
+async fn a_diff_is_what_changed_of_the_payload() {
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    let eval = cluster.job("a").await;
+    let alloc = cluster.place(eval, "a", node, 7).await;
+    let running =
+        Allocation { id: alloc.to_string(), client_status: "running".to_string(), ..Allocation::default() };
+    cluster.submit(Command::UpdateAllocs { node, updates: vec![running] }).await;
+    let read = async |view: &str| -> Vec<Value> {
+        let lines = whole(&cluster, &format!("?index=1&follow=false&view={view}"), "application/json").await;
+        let batches = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        batches.flat_map(|batch| batch["Events"].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let (full, diff) = (read("full").await, read("diff").await);
+    assert_eq!(full.len(), diff.len());
+    let mut known: BTreeMap<String, Value> = BTreeMap::new();
+    let mut changed = 0;
+    for (full, diff) in full.iter().zip(&diff) {
+        assert_eq!((&full["ID"], diff.get("Payload")), (&diff["ID"], None));
+        let object = format!("{}/{}", full["Topic"], full["Key"]);
+        let is_new = diff["New"] == true;
+        assert_eq!(is_new, !known.contains_key(&object), "{diff}");
+        let document = known.entry(object).or_insert(json!({}));
+        apply(document, &diff["Diff"]);
+        assert_eq!(*document, without_nulls(&full["Payload"]), "{diff}");
+        changed += usize::from(!is_new);
+    }
+    assert!(changed > 3, "{changed}");
+    let last = diff.iter().rfind(|event| event["Topic"] == "Allocation").unwrap();
+    assert_eq!(last["Diff"]["Allocation"]["ClientStatus"], "running");
+    assert_eq!(last["Diff"]["Allocation"].get("ID"), None, "it stays as it is: {last}");
+}
+
+/// RFC 7396, section 2.
+fn apply(document: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else { return *document = patch.clone() };
+    if !document.is_object() {
+        *document = json!({});
+    }
+    for (name, value) in patch {
+        if value.is_null() {
+            document.as_object_mut().unwrap().remove(name);
+        } else {
+            apply(&mut document[name], value);
+        }
+    }
+}
+
+/// A member that is null is one that is not there.
+fn without_nulls(value: &Value) -> Value {
+    let Value::Object(members) = value else { return value.clone() };
+    let members = members.iter().filter(|(_, value)| !value.is_null());
+    Value::Object(members.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
 }
 
 /// It would wait for ever, and not know that it does.

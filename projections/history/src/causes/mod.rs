@@ -153,8 +153,8 @@ pub enum Scope {
 }
 
 impl History {
-    /// What a fact followed from, or what followed from it, nearest first, as far as the log is indexed up to at least
-    /// `at`. What `may_see` refuses is left out, and not followed.
+    /// What a fact followed from, or what followed from it, nearest first, up to the index `at`. What `may_see` refuses is
+    /// left out, and not followed.
     ///
     /// # Errors
     /// [`HistoryError::Behind`] when the index does not reach `at` within `patience`; [`HistoryError::Gone`] when it begins
@@ -173,9 +173,12 @@ impl History {
         let mut chain = Chain::default();
         let mut seen: BTreeSet<Position> = first.iter().copied().collect();
         let mut next: VecDeque<(Position, u32)> = first.into_iter().map(|at| (at, 0)).collect();
-        while let Some((at, depth)) = next.pop_front() {
-            let Some(event) = reading.event(at)? else { continue };
-            if !may_see(&reading.scope(at, &event)?) {
+        while let Some((place, depth)) = next.pop_front() {
+            if place.index > at {
+                continue;
+            }
+            let Some(event) = reading.event(place)? else { continue };
+            if !may_see(&reading.scope(place, &event)?) {
                 chain.hidden += 1;
                 continue;
             }
@@ -183,10 +186,10 @@ impl History {
                 chain.cut_short = true;
                 break;
             }
-            let fact = reading.fact(at, &event, depth)?;
+            let fact = reading.fact(place, &event, depth)?;
             let onward: Vec<Position> = match direction {
                 Direction::Causes => fact.causes.iter().map(|link| link.from).collect(),
-                Direction::Effects => reading.effects(at, &event)?,
+                Direction::Effects => reading.effects(place, &event)?,
             };
             chain.facts.push(fact);
             if depth == CHAIN_DEPTH_MAX {

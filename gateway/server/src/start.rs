@@ -189,6 +189,7 @@ impl Server {
             http: router.clone(),
             storage: gate.storage(),
             gate,
+            polls: Default::default(),
             rpc_stats,
             unknown_calls: Default::default(),
             stopping: stopping.clone(),

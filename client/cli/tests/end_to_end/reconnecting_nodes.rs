@@ -1,5 +1,7 @@
 //! Nodes disconnect and reconnect, with their first reports in every order.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::end_to_end::support::fake_node::{FakeNode, Heartbeats};
@@ -34,6 +36,27 @@ async fn a_node_that_was_cut_off_keeps_its_work_whatever_it_says_first() {
     for case in &cases {
         case.settle(&server).await;
     }
+}
+
+/// A node that waits for news of its allocations gets none because those of others changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happens_on_other_nodes_is_no_news_for_a_node() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = AgentConfig::server(directory.path(), "server").start();
+    let (one, two) = (connect(&server, "one").await, connect(&server, "two").await);
+    let _beats = (one.keep_sending_heartbeats(), two.keep_sending_heartbeats());
+    server.register(&reconnecting("here", "one"));
+    eventually("the job is placed", || server.allocs("here").first().cloned());
+    let (seen, allocs) = one.assigned_after(0, Duration::ZERO).await;
+    assert_eq!(allocs.len(), 1);
+    server.register(&reconnecting("there", "two"));
+    let other = eventually("the other job is placed", || server.allocs("there").first().cloned());
+    two.report(&text(&other["ID"]), "running").await.unwrap();
+    let (index, _) = one.assigned_after(seen, Duration::from_millis(300)).await;
+    assert!(index <= seen, "{index} is news, and {seen} was known");
+    one.report(allocs.keys().next().unwrap(), "running").await.unwrap();
+    let (index, _) = one.assigned_after(seen, Duration::from_secs(60)).await;
+    assert!(index > seen, "{index} is the node's own report, later than {seen}");
 }
 
 /// A job with two nodes of its own.

@@ -4,6 +4,7 @@ mod acl;
 mod alloc;
 mod identity;
 mod node;
+mod polls;
 mod routes;
 mod service;
 mod stats;
@@ -35,6 +36,7 @@ use crate::cluster::Cluster;
 use crate::node_router::NodeRouter;
 use crate::server_calls::ServerCalls;
 use crate::server_connections::{method, unwrapped, wrapped};
+use polls::Polls;
 pub use stats::announced;
 
 /// Longest a read may wait for news.
@@ -60,6 +62,7 @@ pub struct Rpc {
     pub http: axum::Router,
     pub gate: Gate,
     pub storage: Storage,
+    pub(crate) polls: Polls,
     /// Calls, as metrics.
     pub rpc_stats: Arc<Samples>,
     /// Calls of methods that are not there.

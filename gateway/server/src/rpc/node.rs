@@ -61,10 +61,15 @@ pub(super) async fn client_allocs(
         rpc.nodes.connections.bind(node, connection, request.query.forwarded);
     }
     let node = request.node_id.parse().map_err(|_| "missing or malformed node ID")?;
-    let mut known = None;
-    let read = |state: &State| Ok(state::node::assigned(state, node, &mut known));
-    let (meta, allocs) = rpc.wait_for_change(&request.query, read).await?;
-    let wanted = state::node::migrations(&rpc.state(), node);
+    let mut known = rpc.polls.known(node, request.query.min_query_index);
+    let read = |state: &State| Ok((state::node::assigned_index(state, node, &mut known), ()));
+    let (mut meta, ()) = rpc.wait_for_change(&request.query, read).await?;
+    // Perhaps there is more by now. What was collected has no index of its own, so the index must not fall.
+    let state = rpc.state();
+    let (index, allocs) = state::node::assigned(&state, node, &mut known);
+    meta.index = meta.index.max(index);
+    rpc.polls.answered(node, meta.index, allocs.0.len());
+    let wanted = state::node::migrations(&state, node);
     let tokens = wanted.into_iter().filter_map(|(alloc, previous, key)| {
         Some((alloc.to_string(), wire::migrate_token(&key, &previous.to_string())?))
     });

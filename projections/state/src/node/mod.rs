@@ -10,4 +10,4 @@ pub use crate::row::{ClassRow, NodeRow};
 pub use ports::PortSet;
 pub(crate) use state::Class;
 pub use state::{Amount, Drain, NodeCold, NodeHot, NodeLoad, Nodes, secret_hash};
-pub use view::{assigned, document, last_drain, migrations, nomad_release};
+pub use view::{assigned, assigned_index, document, last_drain, migrations, nomad_release};

@@ -54,16 +54,20 @@ pub fn last_drain(drain: &Drain) -> DrainMetadata {
 ///
 /// Source: `Node.GetClientAllocs`.
 pub fn assigned(state: &State, node: NodeId, known: &mut Option<usize>) -> (u64, Map<String, u64>) {
-    let Some(row) = state.nodes.find(node) else {
-        return (state.tables.nodes.0, Map::default());
-    };
+    let index = assigned_index(state, node, known);
+    let rows = state.nodes.find(node).map_or(&[][..], |row| &state.nodes.load(row).allocs);
+    let allocs = rows.iter().map(|row| state.allocs.get(*row));
+    (index, allocs.map(|alloc| (alloc.id.to_string(), alloc.alloc_modified.0)).collect())
+}
+
+/// The index of [`assigned`], without the allocations.
+pub fn assigned_index(state: &State, node: NodeId, known: &mut Option<usize>) -> u64 {
+    let Some(row) = state.nodes.find(node) else { return state.tables.nodes.0 };
     let rows = &state.nodes.load(row).allocs;
     let shrunk = known.replace(rows.len()).is_none_or(|before| before > rows.len());
     let newest = rows.iter().map(|row| state.allocs.get(*row).modified.0).max();
     // Allocations that were collected leave no newer one behind: only the table's index says that they are gone.
-    let index = newest.filter(|_| !shrunk).unwrap_or(state.tables.allocs.0);
-    let allocs = rows.iter().map(|row| state.allocs.get(*row));
-    (index, allocs.map(|alloc| (alloc.id.to_string(), alloc.alloc_modified.0)).collect())
+    newest.filter(|_| !shrunk).unwrap_or(state.tables.allocs.0)
 }
 
 /// The allocations of a node that have yet to end and want the data of a previous one on another node: each with that one

@@ -13,7 +13,7 @@ use model::document::{
 use tokio::task::JoinHandle;
 use wire::messages::{
     AllocUpdateRequest, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest,
-    NodeUpdateResponse, NodeUpdateStatusRequest, WriteRequest, method,
+    NodeUpdateResponse, NodeUpdateStatusRequest, QueryOptions, WriteRequest, method,
 };
 use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
 
@@ -85,14 +85,24 @@ impl FakeNode {
 
     /// The allocations assigned to it.
     pub async fn assigned(&self) -> BTreeMap<String, u64> {
+        self.assigned_after(0, Duration::ZERO).await.1
+    }
+
+    /// The index of the answer, and its allocations, once there is news, or after that time.
+    pub async fn assigned_after(&self, index: u64, time: Duration) -> (u64, BTreeMap<String, u64>) {
+        let query = QueryOptions {
+            min_query_index: index,
+            max_query_time: base::Duration::from_millis(time.as_millis() as i64).into(),
+            ..Default::default()
+        };
         let request = NodeSpecificRequest {
             node_id: self.node.id.clone(),
             secret_id: self.node.secret_id.clone(),
-            ..Default::default()
+            query,
         };
         let answer: NodeClientAllocsResponse =
             self.connection.call(method::NODE_GET_CLIENT_ALLOCS, &request, CALL_MAX).await.unwrap();
-        answer.allocs.0
+        (answer.meta.index, answer.allocs.0)
     }
 
     pub async fn report(&self, alloc: &str, status: &str) -> Result<GenericResponse, RpcError> {

@@ -57,10 +57,10 @@ async fn chain(server: AppState, id: String, read: Read<Each>, direction: Direct
         walked => walked.map_err(|error| failed(&error)),
     };
     let Chain { facts, cut_short, gone, hidden } = blocking(walk).await?;
-    match (facts.is_empty(), hidden) {
-        (true, 0) => return Err(unknown(start)),
-        (true, _) => return Err(denied()),
-        (false, _) => {}
+    if facts.is_empty() {
+        // Only who may see everything is told that something is not there.
+        let is_unknown = hidden == 0 && read.access.acl.is_management();
+        return Err(if is_unknown { unknown(start) } else { denied() });
     }
     let facts = facts.iter().map(fact).collect::<Vec<_>>().into();
     answered(&server, index, &EventChain { id, facts, cut_short, gone, hidden: hidden as u64 })

@@ -17,6 +17,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::driver::{DriverEvent, Known};
 use crate::layout;
+use crate::stats::used_percent;
 use crate::store::{StoreError, StoredAlloc};
 use crate::task::events;
 use crate::task::hooks::workload_users;
@@ -286,9 +287,8 @@ impl Allocs {
     fn is_disk_full(&self) -> bool {
         let gc = self.context.settings.gc;
         let Ok(disk) = rustix::fs::statvfs(&self.context.settings.alloc_dir) else { return false };
-        let used = |free: u64, total: u64| total.saturating_sub(free) * 100 / total.max(1);
-        used(disk.f_bavail, disk.f_blocks) > u64::from(gc.disk_usage_percent_max)
-            || used(disk.f_favail, disk.f_files) > u64::from(gc.inode_usage_percent_max)
+        used_percent(disk.f_blocks, disk.f_bfree, disk.f_bavail) > f64::from(gc.disk_usage_percent_max)
+            || used_percent(disk.f_files, disk.f_ffree, disk.f_favail) > f64::from(gc.inode_usage_percent_max)
     }
 
     /// Stops the allocations that must not run without contact to the servers for this long, as if the servers had asked

@@ -225,21 +225,34 @@ fn memory(info: &str) -> HostMemoryStats {
 fn disk(context: &Context) -> HostDiskStats {
     let directory = &context.settings.alloc_dir;
     let Ok(disk) = rustix::fs::statvfs(directory) else { return HostDiskStats::default() };
-    let percent = |free: u64, total: u64| total.saturating_sub(free) as f64 / total.max(1) as f64 * 100.0;
     HostDiskStats {
         device: context.node().attributes.get("unique.storage.volume").cloned().unwrap_or_default(),
         mountpoint: directory.display().to_string(),
         size: disk.f_blocks * disk.f_frsize,
         used: disk.f_blocks.saturating_sub(disk.f_bfree) * disk.f_frsize,
         available: disk.f_bavail * disk.f_frsize,
-        used_percent: percent(disk.f_bavail, disk.f_blocks),
-        inodes_used_percent: percent(disk.f_favail, disk.f_files),
+        used_percent: used_percent(disk.f_blocks, disk.f_bfree, disk.f_bavail),
+        inodes_used_percent: used_percent(disk.f_files, disk.f_ffree, disk.f_favail),
     }
+}
+
+/// The use of a disk as `df` shows it: of what is used and what may still be used. What is kept back from everybody is
+/// neither, and can be much where a disk has a quota.
+pub(crate) fn used_percent(total: u64, free: u64, available: u64) -> f64 {
+    let used = total.saturating_sub(free);
+    used as f64 / (used + available).max(1) as f64 * 100.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_back_is_not_used() {
+        assert_eq!(used_percent(1_000, 900, 100), 50.0);
+        assert_eq!(used_percent(1_000, 900, 900), 10.0);
+        assert_eq!(used_percent(0, 0, 0), 0.0);
+    }
 
     #[test]
     fn the_share_of_a_core_is_what_was_spent_since() {

@@ -196,9 +196,7 @@ impl Cluster {
                     self.figures.evaluations.push(processor_time() - begin);
                     continue;
                 }
-                Need::Touch(held) => Outcome::Held(
-                    held.iter().map(|one| self.leader.touch(one.eval, one.token, self.now).is_ok()).collect(),
-                ),
+                Need::Touch(deliveries) => Outcome::Held(self.leader.touch_all(&deliveries, self.now)),
                 Need::Submit(settlements) => {
                     let settled = settlements.into_iter().map(|settlement| Ok(self.settle(settlement)));
                     Outcome::Submitted(settled.collect())

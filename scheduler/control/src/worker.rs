@@ -86,7 +86,8 @@ enum Stage {
     },
     Scheduling(Round),
     Touching(Round),
-    Submitting(Round),
+    /// What was submitted, of a round without plans.
+    Submitting(Vec<Item>, Round),
     /// Goes on with the rest on a state of this index or later.
     Releasing {
         rest: Vec<Item>,
@@ -170,7 +171,9 @@ impl Worker {
             (Stage::Syncing { items, first }, Outcome::TimedOut) => self.give_back(items, first),
             (Stage::Scheduling(round), Outcome::Go) => self.plan(round),
             (Stage::Touching(round), Outcome::Held(held)) => self.held(round, &held),
-            (Stage::Submitting(round), Outcome::Submitted(outcomes)) => self.submitted(round, outcomes),
+            (Stage::Submitting(items, round), Outcome::Submitted(outcomes)) => {
+                self.submitted(items, round, outcomes)
+            }
             (Stage::Releasing { rest, index }, Outcome::Done) => self.sync(rest, index, false),
             (Stage::GivingBack(index), Outcome::Done) => {
                 self.stage = Stage::Behind;
@@ -179,6 +182,13 @@ impl Worker {
             (Stage::Behind, Outcome::State(_) | Outcome::TimedOut) => Need::Dequeue,
             (stage, outcome) => panic!("a worker in {stage:?} was given {outcome:?}"),
         }
+    }
+
+    /// The type of the job that is scheduled next, when it is time for that.
+    pub fn schedules(&self) -> Option<JobType> {
+        let Stage::Scheduling(round) = &self.stage else { return None };
+        let eval = round.waiting.front()?.delivery.eval;
+        round.ahead.evals.lookup(eval).map(|eval| eval.facts.kind)
     }
 
     /// What the next plan is made on: a state, and the plans of this round that are to come before it.
@@ -306,19 +316,20 @@ impl Worker {
         if round.planned.is_empty() {
             return self.release(round, Release::default(), Vec::new());
         }
-        let settlements = round.planned.iter_mut().map(|(item, settlement)| {
-            let eval = item.delivery.eval;
-            std::mem::replace(settlement, Settlement { eval, plan: Default::default(), end: None })
-        });
-        let settlements = settlements.collect();
-        self.stage = Stage::Submitting(round);
+        let (items, settlements) = std::mem::take(&mut round.planned).into_iter().unzip();
+        self.stage = Stage::Submitting(items, round);
         Need::Submit(settlements)
     }
 
-    fn submitted(&mut self, mut round: Round, outcomes: Vec<Result<Receipt, SubmitError>>) -> Need {
-        assert_eq!(outcomes.len(), round.planned.len(), "each plan is answered");
+    fn submitted(
+        &mut self,
+        items: Vec<Item>,
+        round: Round,
+        outcomes: Vec<Result<Receipt, SubmitError>>,
+    ) -> Need {
+        assert_eq!(outcomes.len(), items.len(), "each plan is answered");
         let (mut release, mut again) = (Release::default(), Vec::new());
-        for ((mut item, _), outcome) in std::mem::take(&mut round.planned).into_iter().zip(outcomes) {
+        for (mut item, outcome) in items.into_iter().zip(outcomes) {
             match outcome {
                 Ok(receipt) => {
                     let verdict = receipt.reply.verdict.expect("a settlement is answered with a verdict");

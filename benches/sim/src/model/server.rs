@@ -398,8 +398,7 @@ impl Server {
             }
             LeaderCall::SubmitAll(requests) => self.submit_all(call, requests),
             LeaderCall::TouchAll(deliveries) => {
-                let held = deliveries.iter().map(|one| self.leader.touch(one.eval, one.token, clock).is_ok());
-                let held = held.collect();
+                let held = self.leader.touch_all(&deliveries, clock);
                 self.reply(call, LeaderAnswer::HeldAll(held));
             }
             LeaderCall::Release(release) => {

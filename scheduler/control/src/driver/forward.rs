@@ -209,10 +209,9 @@ impl Control {
     }
 
     async fn submit_here(&self, request: Request) -> Result<Receipt, SubmitError> {
-        let (sender, receiver) = oneshot::channel();
-        let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        self.shared.inbox.submit(Submission { request, answer });
-        receiver.await.unwrap_or(Err(SubmitError::Unknown))
+        let (submission, answer) = submission(request);
+        self.shared.inbox.submit(submission);
+        answer.await.unwrap_or(Err(SubmitError::Unknown))
     }
 
     /// Gives up as soon as that server leads no more: its answer may never come.
@@ -344,14 +343,8 @@ impl Shared {
     }
 
     /// Puts the requests into one batch, as far as there is room.
-    fn submit_all(&self, requests: Vec<Request>) -> Vec<oneshot::Receiver<Result<Receipt, SubmitError>>> {
-        let (mut submissions, mut answers) = (Vec::new(), Vec::new());
-        for request in requests {
-            let (sender, receiver) = oneshot::channel();
-            let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-            submissions.push(Submission { request, answer });
-            answers.push(receiver);
-        }
+    fn submit_all(&self, requests: Vec<Request>) -> Vec<Submitted> {
+        let (submissions, answers): (Vec<_>, _) = requests.into_iter().map(submission).unzip();
         self.inbox.submit_all(submissions);
         answers
     }
@@ -381,6 +374,14 @@ impl Shared {
             Ok(_) | Err(CallError::NoAnswer(_)) => failed(SubmitError::Unknown),
         }
     }
+}
+
+/// What becomes of a command; nothing if the server stops before that is known.
+type Submitted = oneshot::Receiver<Result<Receipt, SubmitError>>;
+
+fn submission(request: Request) -> (Submission, Submitted) {
+    let (sender, receiver) = oneshot::channel();
+    (Submission { request, answer: Box::new(move |outcome| drop(sender.send(outcome))) }, receiver)
 }
 
 /// A delivery as its holder names it.

@@ -185,12 +185,9 @@ impl Shared {
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
         machine.observe(state, delta, now);
-        let sooner = leader.is_due_sooner();
+        self.wake_timers(&leader);
         drop(leader);
         self.work.notify_all();
-        if sooner {
-            self.timer.notify_one();
-        }
         self.published_index.send_replace(state.index);
     }
 
@@ -198,10 +195,11 @@ impl Shared {
         let orders = {
             let mut leader = self.leader.lock();
             let (machine, now) = leader.at_now();
-            machine.lead(state, now)
+            let orders = machine.lead(state, now);
+            self.wake_timers(&leader);
+            orders
         };
         self.leadership.send_replace(Leadership::Mine);
-        self.timer.notify_one();
         self.work.notify_all();
         self.submit_orders(orders);
     }
@@ -237,21 +235,17 @@ impl Shared {
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
         let ttl = machine.heartbeat(node, now);
-        if leader.is_due_sooner() {
-            self.timer.notify_one();
-        }
+        self.wake_timers(&leader);
         ttl
     }
 
     /// The holder of a variable's lock goes on holding it; `None` if this server does not lead.
     pub fn renew_lock_here(&self, key: &VariableKey, lock: Uuid) -> Option<Result<(), NotRenewed>> {
-        let renewed = {
-            let state = self.published.load();
-            let mut leader = self.leader.lock();
-            let (machine, now) = leader.at_now();
-            machine.renew_lock(&state, key, lock, now)
-        };
-        self.timer.notify_one();
+        let state = self.published.load();
+        let mut leader = self.leader.lock();
+        let (machine, now) = leader.at_now();
+        let renewed = machine.renew_lock(&state, key, lock, now);
+        self.wake_timers(&leader);
         renewed
     }
 
@@ -264,9 +258,7 @@ impl Shared {
             let (machine, now) = leader.at_now();
             let deliveries = machine.dequeue(&state, types, max, now);
             if !deliveries.is_empty() {
-                if leader.is_due_sooner() {
-                    self.timer.notify_one();
-                }
+                self.wake_timers(&leader);
                 return deliveries;
             }
             if self.work.wait_until(&mut leader, until).timed_out() {
@@ -287,7 +279,7 @@ impl Shared {
     pub fn touch_all_here(&self, deliveries: &[Delivery]) -> Vec<bool> {
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
-        deliveries.iter().map(|one| machine.touch(one.eval, one.token, now).is_ok()).collect()
+        machine.touch_all(deliveries, now)
     }
 
     pub fn release_here(&self, release: &Release) {
@@ -295,10 +287,11 @@ impl Shared {
         let failed = {
             let mut leader = self.leader.lock();
             let (machine, now) = leader.at_now();
-            machine.release(&state, release, now)
+            let failed = machine.release(&state, release, now);
+            self.wake_timers(&leader);
+            failed
         };
         self.work.notify_all();
-        self.timer.notify_one();
         self.submit_orders(failed);
     }
 
@@ -325,6 +318,13 @@ impl Shared {
         let until = Instant::now() + span;
         let mut leader = self.leader.lock();
         while !leader.closed && !self.end.wait_until(&mut leader, until).timed_out() {}
+    }
+
+    /// To be called after whatever may have set a deadline. Most come after the one that the timers wait for.
+    fn wake_timers(&self, leader: &Open) {
+        if leader.is_due_sooner() {
+            self.timer.notify_one();
+        }
     }
 
     /// Waits for the leader's next deadline and submits what is due then. Returns at the end.

@@ -8,6 +8,7 @@ use base::{Duration, Rng, Uuid};
 use model::JobType;
 use parking_lot::Mutex;
 
+use super::at_work::Slot;
 use super::clock::{entropy, entropy_bytes, now};
 use super::shared::{Shared, Waited};
 use super::timings;
@@ -81,20 +82,14 @@ impl WorkerThread {
             if may_end || shared.is_closed() {
                 break;
             }
-            need = match need {
-                Need::Schedule(eval) => {
-                    self.set(WorkerStatus::Scheduling);
-                    notes.begin(eval);
-                    let began = Instant::now();
-                    let kind =
-                        worker.plans_on().and_then(|state| state.evals.lookup(eval)).map(|e| e.facts.kind);
-                    let next = worker.step(Outcome::Go, now());
-                    kind.into_iter().for_each(|kind| shared.timings.since(timings::scheduling(kind), began));
-                    notes.end();
-                    next
-                }
-                need => worker.step(self.meet(shared, need), now()),
-            };
+            let schedules = worker.schedules();
+            let outcome = self.meet(shared, &notes, need);
+            let began = Instant::now();
+            need = worker.step(outcome, now());
+            if let Some(kind) = schedules {
+                shared.timings.since(timings::scheduling(kind), began);
+                notes.end();
+            }
         }
         // Whoever gets the evaluations next need not wait until this worker is missed.
         if let Need::Release(release) = need {
@@ -103,7 +98,7 @@ impl WorkerThread {
         self.set(WorkerStatus::Stopped);
     }
 
-    fn meet(&self, shared: &Arc<Shared>, need: Need) -> Outcome {
+    fn meet(&self, shared: &Arc<Shared>, notes: &Slot, need: Need) -> Outcome {
         match need {
             Need::Dequeue => {
                 self.set(WorkerStatus::WaitingToDequeue);
@@ -124,7 +119,11 @@ impl WorkerThread {
                     Waited::TimedOut | Waited::Closed => Outcome::TimedOut,
                 }
             }
-            Need::Schedule(_) => Outcome::Go,
+            Need::Schedule(eval) => {
+                self.set(WorkerStatus::Scheduling);
+                notes.begin(eval);
+                Outcome::Go
+            }
             Need::Touch(deliveries) => {
                 self.set(WorkerStatus::Submitting);
                 Outcome::Held(shared.still_held(&deliveries))

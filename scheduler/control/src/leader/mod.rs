@@ -132,6 +132,11 @@ impl Leader {
         back.filter_map(|Delivery { eval, token, .. }| self.nack(*eval, *token, now).ok().flatten()).collect()
     }
 
+    /// Which of its evaluations a worker still has.
+    pub fn touch_all(&mut self, deliveries: &[Delivery], now: Time) -> Vec<bool> {
+        deliveries.iter().map(|one| self.touch(one.eval, one.token, now).is_ok()).collect()
+    }
+
     /// # Errors
     /// [`NotHeld`]: the evaluation was taken away from the worker.
     pub fn touch(&mut self, eval: EvalId, token: u64, now: Time) -> Result<(), NotHeld> {

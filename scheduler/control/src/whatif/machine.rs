@@ -244,11 +244,7 @@ impl Fork {
             // It is the only state there is.
             Need::State { .. } => Outcome::State(self.state.clone()),
             Need::Schedule(_) => Outcome::Go,
-            Need::Touch(held) => {
-                let held = held.iter();
-                let held = held.map(|one| self.leader.touch(one.eval, one.token, self.now).is_ok());
-                Outcome::Held(held.collect())
-            }
+            Need::Touch(deliveries) => Outcome::Held(self.leader.touch_all(&deliveries, self.now)),
             Need::Submit(settlements) => {
                 let settled = settlements.into_iter().map(|settlement| {
                     let actor = Actor::Server("worker".into());

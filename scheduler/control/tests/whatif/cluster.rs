@@ -133,9 +133,7 @@ impl Cluster {
             }
             Need::State { .. } => Outcome::State(Arc::new(self.world.state.clone())),
             Need::Schedule(_) => Outcome::Go,
-            Need::Touch(held) => Outcome::Held(
-                held.iter().map(|one| self.leader.touch(one.eval, one.token, now).is_ok()).collect(),
-            ),
+            Need::Touch(deliveries) => Outcome::Held(self.leader.touch_all(&deliveries, now)),
             Need::Submit(settlements) => {
                 let settled = settlements.into_iter().map(|settlement| {
                     let command = Command::SettleEval(Box::new(settlement));

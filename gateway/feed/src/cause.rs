@@ -22,7 +22,10 @@ impl Cause {
             let id = named.map(|request| request.to_string()).unwrap_or_default();
             return Cause { kind: "request", id };
         };
-        let mut own = batch.events.iter().filter(|logged| usize::from(logged.command) == command);
+        // Events stand in the order of their commands.
+        let first = batch.events.partition_point(|logged| usize::from(logged.command) < command);
+        let mut own =
+            batch.events[first..].iter().take_while(|logged| usize::from(logged.command) == command);
         let looked_at = match CommandKind::from_number(record.kind) {
             Some(CommandKind::SettleEval | CommandKind::FailEval) => {
                 own.find_map(|one| evaluation(&one.event))

@@ -1,4 +1,5 @@
-//! What cursors have to know of the stream: how far they are behind, and whether an event was ever given.
+//! What is asked about single events of the stream: how far a cursor is behind, whether an event was ever given, and which
+//! fact of the log it is listed for.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use base::{Index, Time};
 use model::CommandKind;
 
 use super::feed::{Feed, FeedError};
-use super::page::{Cursor, EventFilter, Everybody};
+use super::page::{Cursor, EventFilter, Everybody, Page};
 use super::view::View;
 
 /// Batches before the newest one in which those that only move cursors are told from others. What lies further back counts
@@ -88,15 +89,10 @@ impl Feed {
         }
         // Nothing has this topic: the events are counted, and none is rendered.
         let nothing = TopicFilter { topic: String::new(), key: String::new() };
-        let mut filter = EventFilter::of_topics(vec![nothing], Arc::new(Everybody));
-        filter.end = Some(Cursor::after(id));
-        let from = Cursor { index: id.index, ordinal: id.ordinal };
-        let page = self.page(from, &Arc::new(filter)).await?;
-        Ok(page.seen == Some(id))
+        let filter = EventFilter::of_topics(vec![nothing], Arc::new(Everybody));
+        Ok(self.page_of(id, filter).await?.seen == Some(id))
     }
-}
 
-impl Feed {
     /// The position in its batch of the fact in the log that an event of the stream is listed for; `None` when there is no such
     /// event.
     ///
@@ -109,13 +105,15 @@ impl Feed {
         if id.index < self.oldest() {
             return Err(FeedError::Gone);
         }
-        let filter = EventFilter {
-            view: View::Key,
-            end: Some(Cursor::after(id)),
-            ..EventFilter::of_topics(Vec::new(), Arc::new(Everybody))
-        };
-        let page = self.page(Cursor { index: id.index, ordinal: id.ordinal }, &Arc::new(filter)).await?;
+        let everything = EventFilter::of_topics(Vec::new(), Arc::new(Everybody));
+        let page = self.page_of(id, EventFilter { view: View::Key, ..everything }).await?;
         Ok(page.events.first().filter(|event| event.id == id).map(|event| event.fact))
+    }
+
+    /// From this event to itself.
+    async fn page_of(&self, id: EventId, filter: EventFilter) -> Result<Page, FeedError> {
+        let filter = EventFilter { end: Some(Cursor::after(id)), ..filter };
+        self.page(Cursor { index: id.index, ordinal: id.ordinal }, &Arc::new(filter)).await
     }
 }
 

@@ -3,9 +3,6 @@ use model::document::{Affinity, Constraint, Spread};
 use super::pattern;
 use super::report::Report;
 
-/// Largest compiled regular expression, in bytes.
-pub(super) const REGEX_MAX: usize = 1 << 20;
-
 const AFFINITY_OPERATORS: [&str; 16] = [
     "=",
     "==",

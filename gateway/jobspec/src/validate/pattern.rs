@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use regex::RegexBuilder;
 
-use super::constraint::REGEX_MAX;
+/// Largest compiled regular expression, in bytes.
+const REGEX_MAX: usize = 1 << 20;
 
 /// Patterns that are remembered; the oldest is forgotten first.
 const REMEMBERED: usize = 256;

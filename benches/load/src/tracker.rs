@@ -16,7 +16,7 @@ pub(crate) struct Tracker(Arc<Shared>);
 struct Shared {
     began: Instant,
     count: u32,
-    /// Allocations are told apart by their ids.
+    /// Allocations are distinguished by their ids.
     by_id: bool,
     jobs: Mutex<Jobs>,
     /// Sent when any of these changes.

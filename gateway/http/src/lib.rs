@@ -41,5 +41,5 @@ pub use error::Failure;
 pub use gate::Gate;
 pub use jobspec::ImpliedIdentities;
 pub use node_rpc::{FrameStream, NodeRoutes, NodeRpc, NodeRpcError, frames};
-pub use routes::router;
+pub use routes::{history_file, router};
 pub use storage::Storage;

@@ -1,4 +1,4 @@
-//! Nodes that are none: they register, send heartbeats and, if they are live, fetch their allocations and report that they
+//! Simulated nodes: they register, send heartbeats and, if they are live, fetch their allocations and report that they
 //! run, over a few connections of the node RPC.
 
 mod live;

@@ -58,7 +58,7 @@ async fn chain(server: AppState, id: String, read: Read<Each>, direction: Direct
     };
     let Chain { facts, cut_short, gone, hidden } = blocking(walk).await?;
     if facts.is_empty() {
-        // Only who may see everything is told that something is not there.
+        // Only who may see everything learns that something is not there.
         let is_unknown = hidden == 0 && read.access.acl.is_management();
         return Err(if is_unknown { unknown(start) } else { denied() });
     }

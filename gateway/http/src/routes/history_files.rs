@@ -8,7 +8,6 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use base::{Duration, Index};
 use journal::store::{ArchiveStatus, HistoryFile, StoreError};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::access::{Management, ReadOperator, Right};
 use crate::answer::{self, Answer};
@@ -30,11 +29,11 @@ pub(super) fn router() -> Router<AppState> {
 async fn status(With(server): With<AppState>, ReadNow(_): ReadNow<ReadOperator>) -> Answer {
     let (files, journal) = (server.history_files.clone(), server.control.journal().clone());
     let name = server.agent.name.clone();
-    let status = blocking(move || {
+    let status = tokio::task::spawn_blocking(move || {
         let status = files.status();
         let oldest = journal.read(status.oldest, 1).ok().and_then(|batches| batches.first().cloned());
         let age = status.retention.age.map_or(Duration::ZERO, Duration::from);
-        Ok(HistoryStorage {
+        HistoryStorage {
             server: name,
             oldest_index: status.oldest.0,
             oldest_time: oldest.map(|batch| batch.time().into()),
@@ -45,7 +44,7 @@ async fn status(With(server): With<AppState>, ReadNow(_): ReadNow<ReadOperator>)
             segment_bytes: status.segment_bytes,
             log_oldest_index: status.log_oldest.0,
             archive: status.archive.map(archive),
-        })
+        }
     });
     Ok(answer::json(&status.await?))
 }
@@ -66,7 +65,7 @@ fn archive(status: ArchiveStatus) -> HistoryArchive {
 
 async fn verify(With(server): With<AppState>, ReadNow(read): ReadNow<ReadOperator>) -> Answer {
     let file = one_file(&server, &read, |files, from| files.verify(from)).await?;
-    Ok(answer::json(&verified(file)))
+    Ok(answer::json(&history_file(file)))
 }
 
 /// It holds what no policy grants: everything that ever was in the log.
@@ -94,15 +93,13 @@ async fn one_file<R: Right, T: Send + 'static>(
     })?;
     let files = server.history_files.clone();
     let newest = server.control.journal().committed();
-    blocking(move || held(permit, || work(&*files, from))).await?.ok_or_else(|| {
+    let done = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        work(&*files, from)
+    });
+    done.await?.map_err(failure)?.ok_or_else(|| {
         Failure::not_found(format!("index {from} is not committed here: the newest is {newest}"))
     })
-}
-
-fn held<T>(permit: OwnedSemaphorePermit, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, Failure> {
-    let done = work().map_err(failure);
-    drop(permit);
-    done
 }
 
 fn failure(error: StoreError) -> Failure {
@@ -112,7 +109,8 @@ fn failure(error: StoreError) -> Failure {
     }
 }
 
-fn verified(file: HistoryFile) -> HistoryFileVerified {
+/// A file of history as the API shows it.
+pub fn history_file(file: HistoryFile) -> HistoryFileVerified {
     HistoryFileVerified {
         name: file.name,
         first_index: file.first.0,
@@ -124,10 +122,4 @@ fn verified(file: HistoryFile) -> HistoryFileVerified {
         begins: file.begins,
         ends: file.ends,
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(read).await?
 }

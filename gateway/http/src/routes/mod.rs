@@ -54,6 +54,8 @@ use axum::routing::{MethodRouter, put};
 use tower::Layer;
 use tower::util::MapRequestLayer;
 
+pub use history_files::history_file;
+
 use crate::answer;
 use crate::app_state::{Api, AppState};
 use crate::audit_layer;

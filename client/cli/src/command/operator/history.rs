@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use api::HistoryFileVerified;
 use journal::store::{HISTORY_SUFFIX, HistoryFile, verify_file};
 use sdk::Client;
 use serde_json::{Value, json};
+use server::history_file;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
@@ -123,7 +123,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<Verified> {
     let mut found = Verified::default();
     for name in names {
         match verified(folder, &name) {
-            Ok(file) => found.add(view(file)),
+            Ok(file) => found.add(history_file(file)),
             Err(error) => found.problems.push(format!("{error:#}")),
         }
     }
@@ -162,7 +162,7 @@ async fn export(call: Call) -> Outcome {
         let file = download(response, folder).await;
         let file = file.with_context(|| format!("Error exporting history to {shown}"))?;
         at = file.last.0 + 1;
-        found.add(view(file));
+        found.add(history_file(file));
     }
     fs::File::open(folder).and_then(|folder| folder.sync_all()).context("Error exporting history: sync")?;
     show(&call, &found);
@@ -180,20 +180,6 @@ async fn download(mut response: sdk::Response, folder: &Path) -> anyhow::Result<
     let found = verified(folder, UNFINISHED)?;
     tokio::fs::rename(&draft, folder.join(&found.name)).await?;
     Ok(found)
-}
-
-fn view(file: HistoryFile) -> HistoryFileVerified {
-    HistoryFileVerified {
-        name: file.name,
-        first_index: file.first.0,
-        last_index: file.last.0,
-        first_time: file.first_time.into(),
-        last_time: file.last_time.into(),
-        bytes: file.bytes,
-        raw_bytes: file.raw_bytes,
-        begins: file.begins,
-        ends: file.ends,
-    }
 }
 
 fn described(found: &Verified) -> Value {

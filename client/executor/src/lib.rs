@@ -19,6 +19,7 @@ mod isolation;
 mod launch;
 pub mod process;
 pub mod rotate;
+mod signals;
 pub mod spec;
 mod supervisor;
 mod user;
@@ -36,6 +37,9 @@ pub use isolation::mounts::below as mounts_below;
 /// else, and exits with the returned code: 0 when the task was started, however it ended.
 pub fn main(args: impl IntoIterator<Item = String>) -> ExitCode {
     close_inherited();
+    if let Err(error) = signals::forget_ignored() {
+        eprintln!("executor: signals that the agent was started without stay ignored: {error}");
+    }
     let args: Vec<String> = args.into_iter().collect();
     let done = match args.as_slice() {
         [word] if word == isolation::OUTER || word == isolation::INNER => return isolation::main(word),

@@ -1,6 +1,7 @@
 //! Real processes: how they run, how they are ended, and how they outlive the agent.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use executor::spec::{
 };
 use model::document::Allocation;
 use nix::sys::signal::Signal;
+use node::settings::NodeSettings;
 use node::task::events::DEAD;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
@@ -43,6 +45,26 @@ async fn a_task_may_open_as_many_files_as_configured() {
     let agent = start(settings(base.path()), &servers).await;
     servers.await_status(&alloc_id(1), "complete");
     assert_eq!(log(base.path(), 1, "web.stdout.0"), "777\n");
+    agent.shutdown().await;
+}
+
+/// As an agent has it that a shell began beside itself, or `nohup`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_ignores_no_signal_that_its_agent_ignores() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let own = settings(base.path());
+    let program = base.path().join("ignoring");
+    let script =
+        format!("#!/bin/sh\ntrap '' HUP INT QUIT TERM\nexec {} \"$@\"\n", own.executor_program.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    servers.assign(alloc(1, "batch", json!([shell("t", "grep SigIgn /proc/self/status")])));
+    let agent = start(NodeSettings { executor_program: program, ..own }, &servers).await;
+    servers.await_status(&alloc_id(1), "complete");
+    let line = log(base.path(), 1, "t.stdout.0");
+    let ignored = u64::from_str_radix(line.trim_start_matches("SigIgn:").trim(), 16).expect(&line);
+    // Above the first 31 are those of the C library, which programs neither send nor change.
+    assert_eq!(ignored & 0x7fff_ffff, 0, "{line}");
     agent.shutdown().await;
 }
 

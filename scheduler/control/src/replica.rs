@@ -94,6 +94,11 @@ impl Replica {
         self.sequencer.has_room()
     }
 
+    /// No batch is on its way to the log.
+    pub fn is_idle(&self) -> bool {
+        self.sequencer.is_idle()
+    }
+
     /// A command waits inside for the next batch, besides those that wait outside.
     pub fn holds_over(&self) -> bool {
         self.sequencer.holds_over()

@@ -227,6 +227,11 @@ impl Sequencer {
         self.leads() && self.in_flight.len() < IN_FLIGHT_MAX
     }
 
+    /// No batch is on its way to the log.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
     /// A command waits here for the next batch.
     pub fn holds_over(&self) -> bool {
         self.held_over.is_some()

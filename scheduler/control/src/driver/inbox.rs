@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use base::Term;
 use journal::{EncodedBatch, Sink};
@@ -11,6 +12,17 @@ use parking_lot::{Condvar, Mutex};
 use crate::lanes::{Lane, Lanes};
 use crate::replica::Notice;
 use crate::sequencer::{Submission, SubmitError};
+
+/// When the next batch may begin.
+#[derive(Clone, Copy, Debug)]
+pub enum Fill {
+    /// Not before the log says something: too many are on their way.
+    NotYet,
+    /// As soon as a command waits.
+    AtOnce,
+    /// With so many commands, or from then on with any.
+    Gathered { commands: usize, from: Instant },
+}
 
 /// What the sequencer's thread wakes up for.
 #[derive(Default)]
@@ -57,10 +69,19 @@ impl Inbox {
     }
 
     /// Blocks until there is something to do, and returns what `work` makes of it.
-    pub fn wait<T>(&self, may_fill: bool, work: impl FnOnce(&mut Waiting) -> T) -> T {
+    pub fn wait<T>(&self, fill: Fill, work: impl FnOnce(&mut Waiting) -> T) -> T {
         let mut waiting = self.shared.0.lock();
-        while waiting.notices.is_empty() && !waiting.closed && (!may_fill || waiting.lanes.is_empty()) {
-            self.shared.1.wait(&mut waiting);
+        while waiting.notices.is_empty() && !waiting.closed {
+            match fill {
+                Fill::AtOnce if !waiting.lanes.is_empty() => break,
+                Fill::Gathered { commands, .. } if waiting.lanes.len() >= commands => break,
+                Fill::Gathered { from, .. } if !waiting.lanes.is_empty() => {
+                    if self.shared.1.wait_until(&mut waiting, from).timed_out() {
+                        break;
+                    }
+                }
+                Fill::NotYet | Fill::AtOnce | Fill::Gathered { .. } => self.shared.1.wait(&mut waiting),
+            }
         }
         work(&mut waiting)
     }

@@ -6,7 +6,7 @@ use api::{AsOf, Consistency, WAIT_MAX};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use base::{Index, Time};
-use control::{Leadership, Receipt};
+use control::{Leadership, Receipt, Subject};
 use history::{History, HistoryError};
 use journal::Freshness;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::rendering::{Begun, Rendering, too_many_large, write_json};
 use crate::request::{self, Reading};
 
 /// Reads that may wait at the same time; one more is answered 429. Each takes a few kilobytes and, for every
-/// committed batch, one look at an index.
+/// batch that concerns it, one look at an index.
 pub const WAITING_READS_MAX: usize = 8_192;
 
 /// Lists that are rendered at the same time, each until it is known whether it is large; others wait for their turn.
@@ -39,19 +39,52 @@ pub(crate) const FORKS_MAX: usize = 2;
 /// A wait is up to this part longer than asked for, so that clients who began together do not return together.
 const JITTER: u32 = 16;
 
+/// What a read is about, for those who wait until it is newer. A function that says how new it is will do: its readers are woken
+/// by each batch, and look.
+pub(crate) trait Watched {
+    /// How new it is: the last change of an object, or that of its table while it does not exist.
+    fn index(&self, state: &State) -> Index;
+
+    /// What changes whenever that does.
+    fn subject(&self, _: &State) -> Subject {
+        Subject::Everything
+    }
+}
+
+impl<I: Fn(&State) -> Index> Watched for I {
+    fn index(&self, state: &State) -> Index {
+        self(state)
+    }
+}
+
+/// What many wait for, or for long: how new it is, and what they are woken by. While there is no such subject, they are by
+/// each batch.
+pub(crate) struct Changing<S, I> {
+    pub subject: S,
+    pub index: I,
+}
+
+impl<S: Fn(&State) -> Option<Subject>, I: Fn(&State) -> Index> Watched for Changing<S, I> {
+    fn index(&self, state: &State) -> Index {
+        (self.index)(state)
+    }
+
+    fn subject(&self, state: &State) -> Subject {
+        (self.subject)(state).unwrap_or(Subject::Everything)
+    }
+}
+
 impl AppState {
     /// Answers with one object.
-    ///
-    /// `index` is how new the object is: its own last change, or that of its table while it does not exist.
     pub(crate) async fn read<T: Serialize>(
         &self,
         read: &Reading,
-        index: impl Fn(&State) -> Index,
+        watched: impl Watched,
         view: impl FnOnce(&State) -> Result<T, Failure>,
     ) -> Answer {
-        let (state, known_leader) = self.newer(read, &index).await?;
+        let (state, known_leader) = self.newer(read, &watched).await?;
         read.check_again(self)?;
-        let meta = Meta { index: shown_index(read, &state, index), known_leader, next_token: None };
+        let meta = Meta { index: shown_index(read, &state, &watched), known_leader, next_token: None };
         // What is not there is also true as of an index.
         let response = view(&state).map_or_else(Failure::into_response, |value| answer::json(&value));
         Ok(answer::with_meta(response, &meta))
@@ -61,10 +94,10 @@ impl AppState {
     pub(crate) async fn list<T: Serialize + Send + 'static>(
         &self,
         read: impl Into<Reading>,
-        index: impl Fn(&State) -> Index,
+        watched: impl Watched,
         view: impl FnOnce(&State, &Reading) -> Result<Page<T>, Failure> + Send + 'static,
     ) -> Answer {
-        self.render(read.into(), index, view, |_, item, to| write_json(item, to)).await
+        self.render(read.into(), watched, view, |_, item, to| write_json(item, to)).await
     }
 
     /// Answers with a list that may be large: `find` says of what, and `view` shows one after the other, while those before
@@ -72,25 +105,25 @@ impl AppState {
     pub(crate) async fn list_each<R: Send + 'static, T: Serialize>(
         &self,
         read: impl Into<Reading>,
-        index: impl Fn(&State) -> Index,
+        watched: impl Watched,
         find: impl FnOnce(&State, &Reading) -> Result<Page<R>, Failure> + Send + 'static,
         view: impl Fn(&State, &R) -> T + Send + 'static,
     ) -> Answer {
         let write = move |state: &State, row: &R, to: &mut Vec<u8>| write_json(&view(state, row), to);
-        self.render(read.into(), index, find, write).await
+        self.render(read.into(), watched, find, write).await
     }
 
     /// Lists are rendered off the threads that serve all requests.
     async fn render<R: Send + 'static>(
         &self,
         read: Reading,
-        index: impl Fn(&State) -> Index,
+        watched: impl Watched,
         find: impl FnOnce(&State, &Reading) -> Result<Page<R>, Failure> + Send + 'static,
         write: impl Fn(&State, &R, &mut Vec<u8>) + Send + 'static,
     ) -> Answer {
-        let (state, known_leader) = self.newer(&read, &index).await?;
+        let (state, known_leader) = self.newer(&read, &watched).await?;
         read.check_again(self)?;
-        let index = shown_index(&read, &state, index);
+        let index = shown_index(&read, &state, &watched);
         let turn = self.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
         let seats = self.large_lists.clone();
         let (answered, answer) = oneshot::channel();
@@ -132,30 +165,33 @@ impl AppState {
     pub(crate) async fn newer(
         &self,
         read: &Reading,
-        index: impl Fn(&State) -> Index,
+        watched: &impl Watched,
     ) -> Result<(Arc<State>, bool), Failure> {
         let options = &read.options;
         if options.as_of.is_some() {
             return self.unchanging(read).await;
         }
         let known_leader = self.fresh(options.consistency, options.min_index).await?;
-        let mut published = self.control.watch();
         // Nothing is in a table before 1: who got 0 from an empty one, and waits with 1, waits for its first row.
-        let is_newer = |state: &State| index(state).0.max(1) > options.index.0;
+        let is_newer = |state: &State| watched.index(state).0.max(1) > options.index.0;
         let state = self.control.state();
         if options.index == Index::ZERO || is_newer(&state) {
             return Ok((state, known_leader));
         }
+        let mut news = self.control.changes_of(watched.subject(&state));
         // Who waits holds no state: an old one keeps every page that has changed since.
         drop(state);
         let _permit = self.waiting()?;
         let deadline = Instant::now() + with_jitter(options.wait.to_std());
         loop {
-            // A server that stops publishes nothing more: what it has is the answer.
-            let is_over = !matches!(timeout_at(deadline, published.changed()).await, Ok(Ok(())));
+            // It may have become newer before anybody waited for news.
             let state = self.control.state();
-            if is_over || is_newer(&state) {
+            if is_newer(&state) {
                 return Ok((state, known_leader));
+            }
+            drop(state);
+            if timeout_at(deadline, news.changed()).await.is_err() {
+                return Ok((self.control.state(), known_leader));
             }
         }
     }
@@ -238,8 +274,8 @@ impl AppState {
 }
 
 /// How new the answer is: of the past, the whole state is that of one index.
-fn shown_index(read: &Reading, state: &State, index: impl Fn(&State) -> Index) -> Index {
-    if read.options.as_of.is_some() { state.index } else { index(state) }
+fn shown_index(read: &Reading, state: &State, watched: &impl Watched) -> Index {
+    if read.options.as_of.is_some() { state.index } else { watched.index(state) }
 }
 
 /// The index that was the newest then.

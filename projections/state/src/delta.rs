@@ -13,13 +13,61 @@ pub struct Delta {
     pub variables: Vec<VariableKey>,
     /// Some node class gained free resources: blocked evaluations may have become runnable.
     pub capacity: bool,
-    /// A snapshot was restored: row numbers stand for other objects than before.
+    /// Everything may be another: a snapshot was restored, and row numbers stand for other objects than before.
     pub restored: bool,
 }
 
+/// Most rows of batches that are put together: above, it is only known that anything may have changed.
+const TOGETHER_MAX: usize = 65_536;
+
 impl Delta {
+    /// What is known when another state takes the place of the one before.
+    pub fn everything() -> Delta {
+        Delta { capacity: true, restored: true, ..Delta::default() }
+    }
+
+    /// Adds what a later batch touched.
+    pub fn add(&mut self, later: Delta) {
+        let Delta { nodes, jobs, evals, allocs, deployments, variables, capacity, restored } = later;
+        let rows = |delta: &Delta| {
+            delta.nodes.len()
+                + delta.jobs.len()
+                + delta.evals.len()
+                + delta.allocs.len()
+                + delta.deployments.len()
+                + delta.variables.len()
+        };
+        self.nodes.extend(nodes);
+        self.jobs.extend(jobs);
+        self.evals.extend(evals);
+        self.allocs.extend(allocs);
+        self.deployments.extend(deployments);
+        self.variables.extend(variables);
+        self.capacity |= capacity;
+        self.restored |= restored;
+        if self.restored || rows(self) > TOGETHER_MAX {
+            *self = Delta::everything();
+        }
+    }
+
     pub(crate) fn node_may_have_room(&mut self, node: NodeRow) {
         self.nodes.push(node);
         self.capacity = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_batches_only_that_there_were_some_is_kept() {
+        let one = || Delta { jobs: vec![JobRow(1)], ..Delta::default() };
+        let mut together = one();
+        together.add(Delta { nodes: vec![NodeRow(2)], capacity: true, ..Delta::default() });
+        assert_eq!((together.jobs.len(), together.nodes.len()), (1, 1));
+        assert!(together.capacity && !together.restored);
+        (0..TOGETHER_MAX).for_each(|_| together.add(one()));
+        assert!(together.restored && together.jobs.len() <= 1, "{} rows", together.jobs.len());
     }
 }

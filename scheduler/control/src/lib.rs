@@ -19,7 +19,8 @@ pub mod worker;
 mod written;
 
 pub use driver::{
-    Control, Inbox, Leadership, Settings, Starting, WorkerInfo, WorkerPool, WorkerStatus, prepare,
+    Control, Inbox, Leadership, Settings, Starting, Subject, Waiter, WorkerInfo, WorkerPool, WorkerStatus,
+    prepare,
 };
 pub use leader::broker::{self, BrokerSettings};
 pub use leader::garbage::GarbageSettings;

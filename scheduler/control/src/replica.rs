@@ -10,7 +10,9 @@ use journal::EncodedBatch;
 use model::Image;
 use state::{Delta, FoldError, State};
 
-use crate::sequencer::{Answers, Damage, Filled, Published, Rules, Sequencer, Submission, SubmitError};
+use crate::sequencer::{
+    Answers, Committed, Damage, Filled, Published, Rules, Sequencer, Submission, SubmitError,
+};
 
 /// What the log says.
 #[derive(Debug)]
@@ -61,13 +63,16 @@ pub struct Replica {
     sequencer: Sequencer,
     /// Of the state that readers see.
     published: Index,
+    /// What the batches after it touched.
+    folded: Delta,
     diverged: bool,
 }
 
 impl Replica {
     /// `proposer` is this server, as batches name it; `rules` judge commands.
     pub fn new(proposer: Uuid, rules: Rules) -> Replica {
-        Replica { sequencer: Sequencer::new(proposer, rules), published: Index::ZERO, diverged: false }
+        let sequencer = Sequencer::new(proposer, rules);
+        Replica { sequencer, published: Index::ZERO, folded: Delta::default(), diverged: false }
     }
 
     /// Most allocations that a job may ask for while this server leads.
@@ -140,7 +145,7 @@ impl Replica {
         }
         self.published = self.committed().index;
         let state = Arc::new(self.committed().clone());
-        vec![Effect::Publish(Published { state, delta: Delta::default() })]
+        vec![Effect::Publish(Published { state, delta: std::mem::take(&mut self.folded) })]
     }
 
     /// Fills one batch with the commands that wait: a proposal, answers that need none, or nothing.
@@ -169,12 +174,15 @@ impl Replica {
 
     fn commit(&mut self, batch: &EncodedBatch) -> Result<Vec<Effect>, Fatal> {
         match self.sequencer.commit(batch) {
-            Ok(Some((published, answers))) => {
+            Ok(Committed::Own(published, answers)) => {
                 assert!(published.state.index > self.published, "a state is published once");
                 self.published = published.state.index;
                 Ok(vec![Effect::Publish(published), Effect::Answer(answers)])
             }
-            Ok(None) => Ok(Vec::new()),
+            Ok(Committed::Others(delta)) => {
+                self.folded.add(delta);
+                Ok(Vec::new())
+            }
             Err(Damage::OutOfOrder(error @ FoldError::Diverged { .. })) => {
                 self.diverged = true;
                 Ok(vec![Effect::Diverged(error.to_string())])
@@ -188,8 +196,8 @@ impl Replica {
         let state = state::restore(image).map_err(|error| Fatal::Image { index, why: error.to_string() })?;
         let state = Arc::new(state);
         self.sequencer.restore(State::clone(&state));
-        (self.published, self.diverged) = (index, false);
-        let published = Published { state: state.clone(), delta: Delta::default() };
+        (self.published, self.folded, self.diverged) = (index, Delta::default(), false);
+        let published = Published { state: state.clone(), delta: Delta::everything() };
         Ok(vec![Effect::Restored(state), Effect::Publish(published)])
     }
 }

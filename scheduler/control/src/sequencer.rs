@@ -142,6 +142,14 @@ pub enum Damage {
     OutOfOrder(#[from] FoldError),
 }
 
+/// What a committed batch has led to.
+pub enum Committed {
+    /// It is this server's: its state may be published, and then its answers given.
+    Own(Published, Answers),
+    /// Another server's was folded, and touched this.
+    Others(Delta),
+}
+
 struct InFlight {
     index: Index,
     published: Published,
@@ -273,15 +281,14 @@ impl Sequencer {
     ///
     /// # Errors
     /// [`Damage`]: the server must stop.
-    pub fn commit(&mut self, batch: &EncodedBatch) -> Result<Option<(Published, Answers)>, Damage> {
+    pub fn commit(&mut self, batch: &EncodedBatch) -> Result<Committed, Damage> {
         if self.in_flight.front().is_some_and(|own| own.index == batch.index()) {
             let own = self.in_flight.pop_front().expect("the front was just looked at");
             self.committed = State::clone(&own.published.state);
-            return Ok(Some((own.published, Answers(own.answers))));
+            return Ok(Committed::Own(own.published, Answers(own.answers)));
         }
         assert!(!self.leads(), "who leads commits what it proposed, in that order");
-        self.committed.apply(&batch.decode()?)?;
-        Ok(None)
+        Ok(Committed::Others(self.committed.apply(&batch.decode()?)?))
     }
 
     /// Fills one batch from `next` until a bound is reached, it has no more, or what comes next writes an object that the

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use base::{Index, Rng, Term, Time, Uuid};
-use control::sequencer::{Filled, IN_FLIGHT_MAX, Receipt, Sequencer, Submission, SubmitError};
+use control::sequencer::{Committed, Filled, IN_FLIGHT_MAX, Receipt, Sequencer, Submission, SubmitError};
 use journal::{EncodedBatch, Journal, MemoryJournal, Sink};
 use model::command::RegisterJob;
 use model::document::Node;
@@ -76,7 +76,7 @@ impl Bench {
         for one in news {
             match one {
                 News::Committed(batch) => {
-                    if let Some((published, answers)) = self.sequencer.commit(&batch).unwrap() {
+                    if let Committed::Own(published, answers) = self.sequencer.commit(&batch).unwrap() {
                         self.visible = State::clone(&published.state);
                         answers.give();
                     }

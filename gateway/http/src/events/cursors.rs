@@ -84,7 +84,7 @@ async fn list(With(server): With<AppState>, ReadNow(read): ReadNow<ReadOperator>
         let items = items.collect::<Result<Vec<_>, _>>()?;
         Ok(crate::page::Page { items, next: shown.next })
     };
-    server.list(read, |state| state.cursors.changed(), view).await
+    server.list(read, |state: &State| state.cursors.changed(), view).await
 }
 
 async fn show(
@@ -93,7 +93,7 @@ async fn show(
     ReadNow(read): ReadNow<Each>,
 ) -> Answer {
     let index = |state: &State| state.cursors.get(&name).map_or(state.cursors.changed(), |own| own.modified);
-    let (state, known_leader) = server.newer(&read, index).await?;
+    let (state, known_leader) = server.newer(&read, &index).await?;
     read.check_again(&server)?;
     let kept = known(&state, &read.access, &name)?.clone();
     if !read.access.acl.reads_operator() && !is_reader(&read.access, &kept) {

@@ -1,6 +1,7 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{any, get};
+use control::Subject;
 use model::document::{AllocationListStub, Map};
 use model::{AllocId, Command};
 use state::State;
@@ -12,6 +13,7 @@ use super::write;
 use crate::access::{ReadJob, Somewhere};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
+use crate::blocking::Changing;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Read, Reading, Write, as_json};
@@ -36,7 +38,7 @@ async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
         }
         stub
     };
-    server.list_each(read, |state| state.tables.allocs, allocations, view).await
+    server.list_each(read, |state: &State| state.tables.allocs, allocations, view).await
 }
 
 async fn read(
@@ -53,7 +55,8 @@ async fn read(
         let alloc = read.alloc(state, &id).ok_or_else(|| Failure::not_found("alloc not found"))?;
         Ok(state::alloc::document(state, alloc))
     };
-    server.read(&read, index, view).await
+    let subject = |state: &State| find(state).map(Subject::Alloc);
+    server.read(&read, Changing { subject, index }, view).await
 }
 
 async fn stop(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {

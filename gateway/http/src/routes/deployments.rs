@@ -2,6 +2,7 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
 use axum::routing::get;
+use control::Subject;
 use model::{AllocId, Command, DeploymentId};
 use state::State;
 use state::deployment::{DeploymentRow, document};
@@ -15,6 +16,7 @@ use super::write;
 use crate::access::{ReadJob, Somewhere, UnblockDeployment};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
+use crate::blocking::Changing;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Call, Json, OptionalJson, Read, Reading, Write, as_json};
@@ -33,7 +35,7 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
     let view = |state: &State, row: &DeploymentRow| document(state, state.deployments.get(*row));
-    server.list_each(read, |state| state.tables.deployments, deployments, view).await
+    server.list_each(read, |state: &State| state.tables.deployments, deployments, view).await
 }
 
 async fn read(
@@ -47,7 +49,8 @@ async fn read(
         None => state.tables.deployments,
     };
     let view = |state: &State| Ok(document(state, read.deployment(state, &id).ok_or_else(not_found)?));
-    server.read(&read, index, view).await
+    let subject = |state: &State| find(state).map(Subject::Deployment);
+    server.read(&read, Changing { subject, index }, view).await
 }
 
 async fn allocations(
@@ -62,7 +65,7 @@ async fn allocations(
         let own = of_job.filter(|row| state.allocs.get(*row).deployment == known.map(|known| known.id));
         Ok(Page::whole(own))
     };
-    server.list_each(read, |state| state.tables.allocs, find, super::allocations::stub).await
+    server.list_each(read, |state: &State| state.tables.allocs, find, super::allocations::stub).await
 }
 
 async fn promote(

@@ -1,6 +1,7 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{delete, get};
+use control::Subject;
 use model::{Command, EvalId, RequestId};
 use state::State;
 use state::alloc::AllocRow;
@@ -12,6 +13,7 @@ use filter::{Filter, Schema};
 use crate::access::{ReadJob, Somewhere};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
+use crate::blocking::Changing;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Json, Read, Reading, Write, as_json};
@@ -27,7 +29,7 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
     let view = |state: &State, row: &EvalRow| document(state, state.evals.get(*row));
-    server.list_each(read, |state| state.tables.evals, evaluations, view).await
+    server.list_each(read, |state: &State| state.tables.evals, evaluations, view).await
 }
 
 /// Evaluations that one command deletes.
@@ -101,7 +103,7 @@ async fn count(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
             ..EvalCountResponse::default()
         })
     };
-    server.read(&read, |state| state.tables.evals, view).await
+    server.read(&read, |state: &State| state.tables.evals, view).await
 }
 
 async fn read(
@@ -118,7 +120,8 @@ async fn read(
         let eval = read.eval(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
         Ok(if related { with_related(state, eval) } else { document(state, eval) })
     };
-    server.read(&read, index, view).await
+    let subject = |state: &State| find(state, &id).map(Subject::Eval);
+    server.read(&read, Changing { subject, index }, view).await
 }
 
 async fn allocations(
@@ -137,7 +140,7 @@ async fn allocations(
         });
         Ok(Page::whole(of_job))
     };
-    server.list_each(read, |state| state.tables.allocs, find, super::allocations::stub).await
+    server.list_each(read, |state: &State| state.tables.allocs, find, super::allocations::stub).await
 }
 
 fn find(state: &State, id: &str) -> Option<EvalRow> {

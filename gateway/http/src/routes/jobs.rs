@@ -2,6 +2,7 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
 use base::Index;
+use control::Subject;
 use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
 use state::State;
@@ -19,6 +20,7 @@ use super::write;
 use crate::access::{ListJobs, ReadJob};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
+use crate::blocking::{Changing, Watched};
 use crate::error::Failure;
 use crate::page::{Page, page};
 use crate::request::{self, Json, OptionalJson, Read, Reading, Write};
@@ -53,7 +55,7 @@ pub(super) async fn read(
     read: Read<ReadJob>,
 ) -> Answer {
     let key = key(&read.params, &id);
-    let index = |state: &State| own_index(state, &key, |job| job.modified);
+    let index = watched(&key, |state| own_index(state, &key, |job| job.modified));
     let view = |state: &State| find(state, &key).map(|job| state::job::document(job, job.current()));
     server.read(&read, index, view).await
 }
@@ -98,7 +100,7 @@ async fn evaluate(
 
 async fn summary(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
-    let index = |state: &State| own_index(state, &key, |job| job.summary_modified);
+    let index = watched(&key, |state| own_index(state, &key, |job| job.summary_modified));
     server.read(&read, index, |state| Ok(view::job::summary(state, find(state, &key)?))).await
 }
 
@@ -116,7 +118,7 @@ async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read:
         });
         Ok(Page::whole(known.map(|(_, row)| row)))
     };
-    server.list_each(read, |state| state.tables.allocs, find, super::allocations::stub).await
+    server.list_each(read, |state: &State| state.tables.allocs, find, super::allocations::stub).await
 }
 
 async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
@@ -127,7 +129,7 @@ async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read:
         Ok(Page::whole(rows.filter(|row| !state.evals.get(*row).gone)))
     };
     let view = |state: &State, row: &EvalRow| state::eval::document(state, state.evals.get(*row));
-    server.list_each(read, |state| state.tables.evals, find, view).await
+    server.list_each(read, |state: &State| state.tables.evals, find, view).await
 }
 
 async fn deployments(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
@@ -138,14 +140,14 @@ async fn deployments(With(server): With<AppState>, Path(id): Path<String>, read:
     let view = move |state: &State, _: &Reading| {
         Ok(Page::whole(deployments_of(state, &key).map(|known| state::deployment::document(state, known))))
     };
-    server.list(read, |state| state.tables.deployments, view).await
+    server.list(read, |state: &State| state.tables.deployments, view).await
 }
 
 async fn deployment(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
-    let index = |state: &State| {
+    let index = watched(&key, |state| {
         deployments_of(state, &key).next_back().map_or(state.tables.deployments, |known| known.modified)
-    };
+    });
     let view = |state: &State| {
         let newest = deployments_of(state, &key).next_back();
         Ok(newest.map(|known| state::deployment::document(state, known)))
@@ -205,7 +207,7 @@ async fn versions(With(server): With<AppState>, Path(id): Path<String>, read: Re
     let wants_diffs = read.params.boolean("diffs")?;
     let given = |name| read.params.get(name).filter(|value: &&str| !value.is_empty()).map(str::to_string);
     let (reference, tag) = (given("diff_version"), given("diff_tag"));
-    let index = |state: &State| own_index(state, &key, |job| job.modified);
+    let index = watched(&key, |state| own_index(state, &key, |job| job.modified));
     let known_leader = server.known_leader();
     let view = |state: &State| {
         let job = state.jobs.lookup(&key).ok_or_else(|| Failure::not_found("job versions not found"))?;
@@ -245,7 +247,7 @@ fn against(versions: &[Job], number: Option<u64>, named: &str) -> Result<Vec<Job
 /// The actions of its tasks, by name.
 async fn actions(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
-    let index = |state: &State| own_index(state, &key, |job| job.modified);
+    let index = watched(&key, |state| own_index(state, &key, |job| job.modified));
     server.read(&read, index, |state| Ok(view::job::actions(find(state, &key)?))).await
 }
 
@@ -293,6 +295,11 @@ pub(super) fn index(state: &State) -> Index {
 
 fn find<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Failure> {
     state.jobs.lookup(key).ok_or_else(|| Failure::not_found(NOT_FOUND))
+}
+
+/// A job, and what changes along with it.
+fn watched<'a>(key: &'a JobKey, index: impl Fn(&State) -> Index + 'a) -> impl Watched + 'a {
+    Changing { subject: |state: &State| state.jobs.find(key).map(Subject::Job), index }
 }
 
 fn own_index(state: &State, key: &JobKey, of: impl Fn(&JobState) -> Index) -> Index {

@@ -70,7 +70,7 @@ async fn issuer(With(server): With<AppState>) -> Answer {
 async fn list(With(server): With<AppState>, read: Read<ReadKeyring>) -> Answer {
     let view =
         |state: &State| Ok(state.keyring.keys().keys().map(|id| listed(state, *id)).collect::<Vec<_>>());
-    server.read(&read, |state| state.keyring.changed(), view).await
+    server.read(&read, |state: &State| state.keyring.changed(), view).await
 }
 
 async fn rotate(With(server): With<AppState>, write: Write) -> Answer {

@@ -3,7 +3,7 @@ use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
-use control::Receipt;
+use control::{Receipt, Subject};
 use model::command::DrainWish;
 use model::document::Duration;
 use model::{Command, Eligibility, NodeId};
@@ -20,6 +20,7 @@ use super::write;
 use crate::access::{ReadJob, ReadNodes, Right};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
+use crate::blocking::Changing;
 use crate::error::Failure;
 use crate::page::{Page, id_prefix, page};
 use crate::request::{Json, OptionalJson, Read, Reading, Write, as_json};
@@ -41,7 +42,7 @@ async fn list(With(server): With<AppState>, mut read: Read<ReadNodes>) -> Answer
     // Nomad has one order for nodes.
     read.options.reverse = false;
     let view = move |state: &State, row: &NodeRow| stub(&state.nodes, *row, extras);
-    server.list_each(read, |state| state.tables.nodes, nodes, view).await
+    server.list_each(read, |state: &State| state.tables.nodes, nodes, view).await
 }
 
 async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
@@ -54,14 +55,15 @@ async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read<R
         let row = Some(row).filter(|row| may_read(state, &read, *row)).ok_or_else(not_found)?;
         Ok(state::node::document(&state.nodes, row))
     };
-    server.read(&read, index, view).await
+    let subject = |state: &State| find(state, &id).ok().map(Subject::Node);
+    server.read(&read, Changing { subject, index }, view).await
 }
 
 async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
     read.without_filter()?;
-    let watched = id.clone();
-    let index = move |state: &State| {
-        let allocs = find(state, &watched).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
+    let asked = id.clone();
+    let index = |state: &State| {
+        let allocs = find(state, &asked).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
         allocs.map(|row| state.allocs.get(*row).modified).max().unwrap_or(Index::ZERO)
     };
     let on_it = move |state: &State, read: &Reading| {
@@ -73,7 +75,8 @@ async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read:
         })))
     };
     let view = |state: &State, row: &AllocRow| state::alloc::document(state, state.allocs.get(*row));
-    server.list_each(read, index, on_it, view).await
+    let subject = |state: &State| find(state, &asked).ok().map(Subject::Node);
+    server.list_each(read, Changing { subject, index }, on_it, view).await
 }
 
 async fn set_eligibility(

@@ -68,7 +68,7 @@ async fn vault_identities(With(server): With<AppState>, read: Read<ReadOperator>
             vault_tokens: Vec::new(),
         })
     };
-    server.read(&read, |state| state.tables.jobs.max(state.tables.nodes), view).await
+    server.read(&read, |state: &State| state.tables.jobs.max(state.tables.nodes), view).await
 }
 
 fn lacks_vault_identity(job: &Job) -> bool {

@@ -83,7 +83,7 @@ async fn nodes(With(server): With<AppState>, Path(name): Path<String>, read: Rea
         let rows = rows.into_iter().map(|row| (of(row).id.0, row));
         Ok(page(rows, &read.options)?.map(|row| stub(&state.nodes, row, extras)))
     };
-    server.list(read, |state| state.tables.nodes, view).await
+    server.list(read, |state: &State| state.tables.nodes, view).await
 }
 
 async fn jobs(With(server): With<AppState>, Path(name): Path<String>, read: Read<ListJobs>) -> Answer {

@@ -92,7 +92,7 @@ async fn policies(With(server): With<AppState>, read: Read<ListScalingPolicies>)
         stubs.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Page::whole(stubs.into_iter()))
     };
-    server.list(read, |state| state.tables.jobs, view).await
+    server.list(read, |state: &State| state.tables.jobs, view).await
 }
 
 async fn policy(

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{any, delete, get};
 use base::Index;
+use control::Subject;
 use feed::registration;
 use model::document::List;
 use model::{Command, JobKey, ServiceKey};
@@ -18,6 +19,7 @@ use super::jobs;
 use crate::access::{DeleteServices, ReadJob, ReadServices, Somewhere};
 use crate::answer::{Answer, done};
 use crate::app_state::AppState;
+use crate::blocking::Changing;
 use crate::error::Failure;
 use crate::page::{Page, page};
 use crate::request::{Call, Read, Reading, Write, as_json};
@@ -53,7 +55,7 @@ async fn list(With(server): With<AppState>, read: Read<ReadServices>) -> Answer 
         });
         Ok(Page::whole(stubs))
     };
-    server.list(read, changed, view).await
+    server.list(read, Changing { subject: |_: &State| Some(Subject::Services), index: changed }, view).await
 }
 
 /// The instances of one service. With `choose` the same ones for the same key, as long as they are there.
@@ -79,7 +81,7 @@ async fn instances(
         let keyed = kept.into_iter().map(|row| (JobKey::new(&row.key.namespace, &row.service.id), row));
         Ok(page(keyed, &read.options)?.map(registration))
     };
-    server.list(read, changed, view).await
+    server.list(read, Changing { subject: |_: &State| Some(Subject::Services), index: changed }, view).await
 }
 
 /// So many instances, which ones follows from a key.
@@ -138,7 +140,7 @@ async fn of_job(With(server): With<AppState>, Path(id): Path<String>, read: Read
         let allocs = state.jobs.get(row).allocs.iter().map(|alloc| state.allocs.get(*alloc).id);
         Ok(sorted(allocs.flat_map(|alloc| state.services.of_alloc(alloc))))
     };
-    server.list(read, changed, view).await
+    server.list(read, Changing { subject: |_: &State| Some(Subject::Services), index: changed }, view).await
 }
 
 async fn of_alloc(
@@ -150,7 +152,7 @@ async fn of_alloc(
         let alloc = read.alloc(state, &id).ok_or_else(|| Failure::not_found("allocation not found"))?;
         Ok(sorted(state.services.of_alloc(alloc.id).iter()))
     };
-    server.list(read, changed, view).await
+    server.list(read, Changing { subject: |_: &State| Some(Subject::Services), index: changed }, view).await
 }
 
 fn sorted<'s>(rows: impl Iterator<Item = &'s Registered>) -> Page<ServiceRegistration> {

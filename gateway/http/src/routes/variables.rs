@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use base::{Duration, Index, Uuid};
-use control::{NotRenewed, SubmitError};
+use control::{NotRenewed, Subject, SubmitError};
 use keyring::Items;
 use model::command::{AcquireVariableLock, SetVariable};
 use model::document::input;
@@ -24,6 +24,7 @@ use super::{acl::new_id, write};
 use crate::access::{Access, SeeVariables, denied};
 use crate::answer::{self, Answer, INDEX};
 use crate::app_state::AppState;
+use crate::blocking::{Changing, Watched};
 use crate::error::Failure;
 use crate::page::page;
 use crate::request::{Call, Json, Read, Reading, Write, as_json};
@@ -57,7 +58,7 @@ async fn list(With(server): With<AppState>, read: Read<SeeVariables>) -> Answer 
         let keyed = kept.into_iter().map(|one| (JobKey::new(&one.0.namespace, &one.0.path), one));
         Ok(page(keyed, &read.options)?.map(|one| document(&one)))
     };
-    server.list(read, changed, view).await
+    server.list(read, watched(changed), view).await
 }
 
 /// `versions` lists those that are kept, `version` shows what one of them held. Both are ours.
@@ -67,7 +68,8 @@ async fn read(With(server): With<AppState>, Path(path): Path<String>, read: Read
     if !allows(&read.access, &key, V::Read) {
         return Err(denied());
     }
-    let index = |state: &State| state.variables.get(&key).map_or_else(|| changed(state), |row| row.modified);
+    let index =
+        watched(|state: &State| state.variables.get(&key).map_or_else(|| changed(state), |row| row.modified));
     let found = |state: &State| -> Result<Row, Failure> {
         state.variables.get(&key).cloned().ok_or_else(|| Failure::not_found(NOT_FOUND))
     };
@@ -344,6 +346,10 @@ fn opened(
 ) -> Result<Items, Failure> {
     let opened = server.signer.open_items(&state.keyring, key, items);
     opened.map_err(|error| Failure::internal(format!("{key} cannot be opened: {error}")))
+}
+
+fn watched(index: impl Fn(&State) -> Index) -> impl Watched {
+    Changing { subject: |_: &State| Some(Subject::Variables), index }
 }
 
 fn changed(state: &State) -> Index {

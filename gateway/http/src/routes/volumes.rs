@@ -156,7 +156,7 @@ async fn plugins(With(server): With<AppState>, read: Read<ListPlugins>) -> Answe
         let shown = all.values().filter(|plugin| is_csi && plugin.id.starts_with(&read.options.prefix));
         Ok(Page::whole(shown.map(view::plugin_stub)))
     };
-    server.list(read, |state| state.tables.nodes.max(Index(1)), view).await
+    server.list(read, |state: &State| state.tables.nodes.max(Index(1)), view).await
 }
 
 async fn plugin(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadPlugins>) -> Answer {
@@ -165,7 +165,7 @@ async fn plugin(With(server): With<AppState>, Path(id): Path<String>, read: Read
         let found = found.ok_or_else(|| Failure::not_found("plugin not found"))?;
         Ok(view::plugin(state, found))
     };
-    server.read(&read, |state| state.tables.nodes.max(Index(1)), view).await
+    server.read(&read, |state: &State| state.tables.nodes.max(Index(1)), view).await
 }
 
 async fn register_csi(

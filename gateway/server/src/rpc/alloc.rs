@@ -1,4 +1,5 @@
 use base::{Time, Uuid};
+use control::Subject;
 use keyring::{Claims, NoIdentity, Workload};
 use model::{AllocId, NodeId};
 use state::State;
@@ -21,7 +22,7 @@ pub(super) async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<All
         let (index, found) = state::alloc::requested(state, &ids);
         Ok((index, found.into_iter().map(|alloc| (alloc.id, placed(state, alloc))).collect::<Vec<_>>()))
     };
-    let (meta, found) = rpc.wait_for_change(&request.query, read).await?;
+    let (meta, found) = rpc.wait_for_change(&request.query, Subject::Everything, read).await?;
     let mut tokens = rpc.default_identities(&ids, node).await;
     let with_tokens =
         |(id, alloc)| PlacedAlloc { signed_identities: tokens.remove(&id).unwrap_or_default(), ..alloc };
@@ -40,7 +41,8 @@ pub(super) async fn get(
         let index = alloc.map_or(state.tables.allocs, |alloc| alloc.modified);
         Ok((index.0, alloc.map(|alloc| placed(state, alloc))))
     };
-    let (meta, alloc) = rpc.wait_for_change(&request.query, read).await?;
+    let subject = rpc.state().allocs.find(id).map_or(Subject::Everything, Subject::Alloc);
+    let (meta, alloc) = rpc.wait_for_change(&request.query, subject, read).await?;
     Ok(SingleAllocResponse { alloc, meta })
 }
 
@@ -56,7 +58,7 @@ pub(super) async fn sign_identities(
         let ids = request.identities.iter().filter_map(|wanted| wanted.alloc_id.parse::<AllocId>().ok());
         Ok((state::alloc::requested(state, &ids.collect::<Vec<_>>()).0, ()))
     };
-    let (meta, ()) = rpc.wait_for_change(&request.query, read).await?;
+    let (meta, ()) = rpc.wait_for_change(&request.query, Subject::Everything, read).await?;
     let (state, now) = (rpc.state(), identity::now());
     let mut answer = AllocIdentitiesResponse { meta, ..Default::default() };
     let (mut signed, mut wanted) = (Vec::new(), Vec::new());

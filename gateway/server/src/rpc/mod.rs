@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::Occurrences;
-use control::{Control, Leadership, Receipt, SubmitError};
+use control::{Control, Leadership, Receipt, Subject, SubmitError};
 use http_gateway::{Failure, Gate, Storage};
 use keyring::{IntroductionSettings, Signer};
 use listener::{Peer, Timeouts};
@@ -294,25 +294,26 @@ impl Rpc {
         self.control.state()
     }
 
-    /// Works on every newly published state until the answer is newer than the caller's, or time is up.
+    /// Works on each newly published state that concerns the subject, until the answer is newer than the caller's or time
+    /// is up.
     async fn wait_for_change<T>(
         &self,
         query: &QueryOptions,
+        subject: Subject,
         mut read: impl FnMut(&State) -> Result<(u64, T), RemoteError>,
     ) -> Result<(QueryMeta, T), RemoteError> {
         stats::waiting_read(&self.rpc_stats);
-        let mut news = self.control.watch();
+        let mut news = self.control.changes_of(subject);
         let wait = match query.max_query_time.to_std() {
             Duration::ZERO => QUERY_TIME_MAX,
             wait => wait.min(QUERY_TIME_MAX),
         };
         let deadline = tokio::time::Instant::now() + wait;
         loop {
-            news.borrow_and_update();
             let (index, found) = read(&self.state())?;
             let known = query.min_query_index;
             let over = known == 0 || index > known;
-            if over || !matches!(tokio::time::timeout_at(deadline, news.changed()).await, Ok(Ok(()))) {
+            if over || tokio::time::timeout_at(deadline, news.changed()).await.is_err() {
                 return Ok((self.query_meta(index), found));
             }
         }

@@ -1,7 +1,8 @@
+use control::Subject;
 use model::command::DrainWish;
 use model::document::{List, NodeEvent};
 use model::event::NodeMessage;
-use model::{Command, Eligibility, NodeStatus};
+use model::{Command, Eligibility, NodeId, NodeStatus};
 use state::State;
 use wire::messages::{
     AllocUpdateRequest, EmitNodeEventsRequest, GenericResponse, NodeChangeResponse, NodeClientAllocsResponse,
@@ -63,7 +64,8 @@ pub(super) async fn client_allocs(
     let node = request.node_id.parse().map_err(|_| "missing or malformed node ID")?;
     let mut known = rpc.polls.known(node, request.query.min_query_index);
     let read = |state: &State| Ok((state::node::assigned_index(state, node, &mut known), ()));
-    let (mut meta, ()) = rpc.wait_for_change(&request.query, read).await?;
+    let subject = watched(rpc, node);
+    let (mut meta, ()) = rpc.wait_for_change(&request.query, subject, read).await?;
     // Perhaps there is more by now. What was collected has no index of its own, so the index must not fall.
     let state = rpc.state();
     let (index, allocs) = state::node::assigned(&state, node, &mut known);
@@ -83,8 +85,13 @@ pub(super) async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<Singl
         let index = row.map_or(state.tables.nodes, |row| state.nodes.hot(row).modified);
         Ok((index.0, row.map(|row| state::node::document(&state.nodes, row))))
     };
-    let (meta, node) = rpc.wait_for_change(&request.query, read).await?;
+    let (meta, node) = rpc.wait_for_change(&request.query, watched(rpc, node), read).await?;
     Ok(SingleNodeResponse { node, meta })
+}
+
+/// What a call about a node waits for; of one that is not registered yet, anything.
+fn watched(rpc: &Rpc, node: NodeId) -> Subject {
+    rpc.state().nodes.find(node).map_or(Subject::Everything, Subject::Node)
 }
 
 pub(super) async fn update_alloc(

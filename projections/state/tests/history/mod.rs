@@ -9,8 +9,9 @@ mod draw_variables;
 
 use std::collections::BTreeSet;
 
-use base::{Rng, Time, Uuid};
+use base::{Index, Rng, Time, Uuid};
 use model::{Actor, Batch, Caller, CommandRecord, Event, LoggedEvent, RequestId};
+use state::job::JobRow;
 use state::{Delta, Moment, State};
 
 pub struct History {
@@ -50,7 +51,8 @@ impl History {
             batch.events.extend(events.into_iter().map(|event| LoggedEvent { command: number, event }));
         }
         working.seal(at, &delta);
-        self.state.apply(&batch).expect("the batch was made for this state");
+        let touched = self.state.apply(&batch).expect("the batch was made for this state");
+        assert_all_named(&self.state, &touched);
         assert!(self.state == working, "batch {} leads to two states", batch.index);
         assert_eq!(self.state.digest(), self.state.recomputed_digest(), "batch {}", batch.index);
         self.log.push(batch);
@@ -69,6 +71,33 @@ impl History {
         };
         CommandRecord { request, kind: 1, actor }
     }
+}
+
+/// Who waits for an object is woken by what a batch says it touched: nothing that it changed may be left out.
+fn assert_all_named(state: &State, touched: &Delta) {
+    if touched.restored {
+        return;
+    }
+    let now = |index: Index| index == state.index;
+    for row in state.nodes.rows().filter(|row| now(state.nodes.hot(*row).modified)) {
+        assert!(touched.nodes.contains(&row), "{row:?} at {}", state.index);
+    }
+    let parent = |row: &JobRow| state.jobs.get(*row).parent().and_then(|parent| state.jobs.find(&parent));
+    let parents: Vec<JobRow> = touched.jobs.iter().filter_map(parent).collect();
+    for (row, job) in state.jobs.iter().filter(|(_, job)| now(job.modified) || now(job.summary_modified)) {
+        let named = touched.jobs.contains(&row) || (!now(job.modified) && parents.contains(&row));
+        assert!(named, "{row:?} at {}", state.index);
+    }
+    for (row, _) in state.evals.iter().filter(|(_, eval)| now(eval.modified)) {
+        assert!(touched.evals.contains(&row), "{row:?} at {}", state.index);
+    }
+    for (row, _) in state.allocs.iter().filter(|(_, alloc)| now(alloc.modified)) {
+        assert!(touched.allocs.contains(&row), "{row:?} at {}", state.index);
+    }
+    for (row, _) in state.deployments.iter().filter(|(_, deployment)| now(deployment.modified)) {
+        assert!(touched.deployments.contains(&row), "{row:?} at {}", state.index);
+    }
+    assert!(!now(state.variables.changed()) || !touched.variables.is_empty(), "at {}", state.index);
 }
 
 /// Kinds of events that a log has none of.

@@ -13,6 +13,7 @@ use state::State;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::changes::{Subject, Waiter};
 use super::inbox::Inbox;
 use super::shared::{Leadership, Shared};
 use super::threads;
@@ -97,6 +98,11 @@ impl Control {
     /// Notified of each newly published index; may skip some when many come at once.
     pub fn watch(&self) -> watch::Receiver<Index> {
         self.shared.published_index.subscribe()
+    }
+
+    /// Notified of each batch that concerns the subject, from now on.
+    pub fn changes_of(&self, subject: Subject) -> Waiter {
+        self.shared.changes.wait_for(subject)
     }
 
     pub fn leads(&self) -> bool {

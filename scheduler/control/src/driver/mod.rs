@@ -4,6 +4,7 @@
 //! [`Leader`](crate::leader::Leader), one keeps images, and each worker has its own. Nothing here judges or counts.
 
 mod at_work;
+mod changes;
 mod clock;
 mod control;
 mod forward;
@@ -14,6 +15,7 @@ mod threads;
 mod timings;
 mod workers;
 
+pub use changes::{Subject, Waiter};
 pub use control::{Control, Settings, Starting, prepare};
 pub use inbox::Inbox;
 pub use shared::Leadership;

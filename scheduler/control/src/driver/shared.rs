@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::at_work::AtWork;
+use super::changes::Changes;
 use super::clock::{Clock, entropy};
 use super::control::Settings;
 use super::images::Images;
@@ -44,6 +45,7 @@ pub struct Shared {
     pub at_work: Arc<AtWork>,
     /// What others subscribe to.
     pub published_index: watch::Sender<Index>,
+    pub changes: Arc<Changes>,
     pub leadership: watch::Sender<Leadership>,
     pub halted: watch::Sender<Option<String>>,
     pub diverged: watch::Sender<Option<String>>,
@@ -123,6 +125,7 @@ impl Shared {
             timings: Arc::default(),
             at_work: Arc::new(at_work.unwrap_or_default()),
             published_index: watch::channel(Index::ZERO).0,
+            changes: Arc::default(),
             leadership: watch::channel(Leadership::Unknown).0,
             halted: watch::channel(None).0,
             diverged: watch::channel(None).0,
@@ -182,6 +185,7 @@ impl Shared {
     pub fn publish(&self, published: &Published) {
         let Published { state, delta } = published;
         self.published.store(state.clone());
+        self.remember(state, delta.restored);
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
         machine.observe(state, delta, now);

@@ -58,6 +58,10 @@ impl Source for Reads {
         self.0.state()
     }
 
+    fn state_at(&self, index: Index) -> Option<Arc<State>> {
+        Some(self.0.state()).filter(|state| state.index == index)
+    }
+
     fn origin(&self) -> Arc<State> {
         self.0.origin.lock().clone()
     }

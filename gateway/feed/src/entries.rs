@@ -73,10 +73,16 @@ pub const SERVICE: &str = api::TOPICS[11];
 /// # Errors
 /// The batch does not follow on `state`.
 pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
-    let (removed, access) = (Removed::of(state, batch), Access::of(state, batch));
+    let before = state.clone();
     state.apply(batch)?;
+    Ok(between(&before, state, batch))
+}
+
+/// The entries of a batch that led from one state to the other.
+pub(crate) fn between(before: &State, after: &State, batch: &Batch) -> Vec<Entry> {
+    let (removed, access) = (Removed::of(before, batch), Access::of(before, batch));
     let mut listing = Listing {
-        state,
+        state: after,
         at: batch.index,
         registered: BTreeSet::new(),
         removed,
@@ -96,8 +102,8 @@ pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
         }
     }
     let mut entries = listing.entries;
-    entries.extend(access.entries(state));
-    Ok(entries)
+    entries.extend(access.entries(after));
+    entries
 }
 
 /// The type an event is listed under; `None` for what is not listed.

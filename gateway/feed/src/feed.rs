@@ -23,6 +23,8 @@ pub trait Source: Send + Sync + 'static {
     fn journal(&self) -> &Arc<dyn Journal>;
     /// The newest published state.
     fn state(&self) -> Arc<State>;
+    /// The state of that index, if it was published a moment ago.
+    fn state_at(&self, index: Index) -> Option<Arc<State>>;
     /// A state that the log's oldest batches follow on.
     fn origin(&self) -> Arc<State>;
     /// Notified of each newly published index. Events of later batches are not sent yet, so that a reader who gets one
@@ -307,7 +309,11 @@ impl Inner {
         }
         let horizon = journal.horizon();
         for batch in batches.iter().filter(|batch| batch.index() <= published) {
-            let rendered = Arc::new(RenderedBatch::after(state, batch)?);
+            let rendered = match self.source.state_at(batch.index()) {
+                Some(published) => RenderedBatch::folded(state, &published, batch)?,
+                None => RenderedBatch::after(state, batch)?,
+            };
+            let rendered = Arc::new(rendered);
             state = rendered.state().clone();
             self.replays.offer(&state, horizon);
             let dropped = self.tail.lock().push(rendered);

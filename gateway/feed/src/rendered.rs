@@ -5,7 +5,7 @@ use api::{ClusterTag, EventId};
 use base::Index;
 use bytes::Bytes;
 use journal::EncodedBatch;
-use model::CommandRecord;
+use model::{Batch, CommandRecord};
 use serde_json::Value;
 use state::State;
 
@@ -52,12 +52,34 @@ impl RenderedBatch {
     /// # Errors
     /// [`FeedError::Failed`]: the log is not what it was, or holds what this server cannot read.
     pub fn after(mut state: State, batch: &EncodedBatch) -> Result<RenderedBatch, FeedError> {
-        let (batch, before) = (batch.decode()?, Box::new(state.clone()));
-        let entries = entries::list(&mut state, &batch)?;
+        let (batch, before) = (batch.decode()?, state.clone());
+        state.apply(&batch)?;
+        Ok(RenderedBatch::between(before, state, batch))
+    }
+
+    /// The same for a batch that somebody has folded: what was decoded of that state is decoded for both, and nothing is
+    /// held twice.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn folded(
+        before: State,
+        after: &State,
+        batch: &EncodedBatch,
+    ) -> Result<RenderedBatch, FeedError> {
+        if batch.previous() != before.index || batch.index() != after.index {
+            return RenderedBatch::after(before, batch);
+        }
+        Ok(RenderedBatch::between(before, after.clone(), batch.decode()?))
+    }
+
+    fn between(before: State, state: State, batch: Batch) -> RenderedBatch {
+        let entries = entries::between(&before, &state, &batch);
         let causes: Vec<Cause> = (0..batch.commands.len()).map(|at| Cause::of(&batch, at)).collect();
         let commands = batch.commands.into_iter().zip(causes).collect();
         let forms = std::iter::repeat_with(Forms::default).take(entries.len()).collect();
-        Ok(RenderedBatch { entries, state, before, commands, forms, rendered: AtomicUsize::new(0) })
+        let before = Box::new(before);
+        RenderedBatch { entries, state, before, commands, forms, rendered: AtomicUsize::new(0) }
     }
 
     pub fn index(&self) -> Index {

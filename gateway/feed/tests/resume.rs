@@ -60,9 +60,15 @@ async fn a_restart_sends_the_same_bytes() {
     let world = long(3, TAIL_BATCHES + 500);
     let log = Log::of(&world.log[..200]);
     let feed = Feed::new(log.clone());
-    // Followed live in uneven steps, and sent again by a server that reads the whole log.
+    // Followed live in uneven steps, with the states that are published, and sent again by a server that folds the whole log.
     let mut live = read(&feed, START, log.last(), &everything()).await;
-    for step in world.log[200..].chunks(37) {
+    let mut rest = &world.log[200..];
+    for size in [1, 1, 37].into_iter().cycle() {
+        let (step, later) = rest.split_at(size.min(rest.len()));
+        if step.is_empty() {
+            break;
+        }
+        rest = later;
         let from = Cursor::at(log.last().next());
         log.extend(step);
         live.extend(read(&feed, from, log.last(), &everything()).await);

@@ -72,6 +72,11 @@ impl Source for Log {
         self.0.state.lock().clone()
     }
 
+    /// Of several that are published at once the last is at hand, as on a server that follows.
+    fn state_at(&self, index: Index) -> Option<Arc<State>> {
+        Some(self.state()).filter(|state| state.index == index)
+    }
+
     fn origin(&self) -> Arc<State> {
         self.0.origin.clone()
     }

@@ -39,6 +39,10 @@ impl Source for ControlSource {
         self.0.state()
     }
 
+    fn state_at(&self, index: Index) -> Option<Arc<State>> {
+        self.0.state_at(index)
+    }
+
     fn origin(&self) -> Arc<State> {
         self.0.origin()
     }

@@ -95,6 +95,11 @@ impl Control {
         self.shared.published()
     }
 
+    /// The state of that index, if it is one of the last that were published.
+    pub fn state_at(&self, index: Index) -> Option<Arc<State>> {
+        self.shared.recent.lock().iter().rev().find(|state| state.index == index).cloned()
+    }
+
     /// Notified of each newly published index; may skip some when many come at once.
     pub fn watch(&self) -> watch::Receiver<Index> {
         self.shared.published_index.subscribe()

@@ -1,5 +1,6 @@
 //! What the threads of a server and its callers share.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,6 +53,8 @@ pub struct Shared {
     /// What the log's batches follow on.
     pub origin: ArcSwap<State>,
     published: ArcSwap<State>,
+    /// The last of them, newest last: readers of the stream show each batch with the state that it led to.
+    pub recent: Mutex<VecDeque<Arc<State>>>,
     leader: Mutex<Open>,
     images: Images,
     /// Workers wait here for evaluations and states.
@@ -70,6 +73,9 @@ pub struct Open {
     /// The deadline that the timers wait for; none while they look for it, or wait for one to be there.
     awaited: Option<Time>,
 }
+
+/// Published states that are at hand. Each holds the pages that changed after it.
+const RECENT_STATES: usize = 64;
 
 /// How long the timers wait at most: a clock that is set meanwhile makes deadlines due that name a time.
 const CLOCK_SEEN_EVERY: Duration = Duration::from_secs(1);
@@ -131,6 +137,7 @@ impl Shared {
             diverged: watch::channel(None).0,
             origin: ArcSwap::from_pointee(State::default()),
             published: ArcSwap::from_pointee(State::default()),
+            recent: Mutex::default(),
             leader: Mutex::new(Open {
                 machine: Leader::new(broker, heartbeats, garbage, scheduler, Rng::new(entropy())),
                 clock: Clock::start(),
@@ -193,6 +200,19 @@ impl Shared {
         drop(leader);
         self.work.notify_all();
         self.published_index.send_replace(state.index);
+        self.changes.notify(state, delta);
+    }
+
+    fn remember(&self, state: &Arc<State>, restored: bool) {
+        let mut recent = self.recent.lock();
+        // Those before a restored one may be of another past.
+        let kept = if restored { 0 } else { RECENT_STATES - 1 };
+        let over = recent.len().saturating_sub(kept);
+        let dropped: Vec<Arc<State>> = recent.drain(..over).collect();
+        recent.push_back(state.clone());
+        drop(recent);
+        // One may be the last holder of many pages.
+        drop(dropped);
     }
 
     pub fn start_leading(&self, state: &State) {

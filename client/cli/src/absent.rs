@@ -1,48 +1,41 @@
-//! Commands of Nomad that this release does not have: they answer so, and not as if they had been misspelt.
+//! Commands of Nomad that this program does not have: they answer so, with what to do instead, and not as if they had been
+//! misspelt.
 
-/// Their names; the groups follow from them.
-const ABSENT: &[&str] = &[
-    "alloc pause",
-    "debug",
-    "deployment unblock",
-    "license get",
-    "operator client-state",
-    "operator debug",
-    "operator raft logs",
-    "operator raft migrate-backend",
-    "operator raft state",
-    "operator snapshot redact",
-    "operator snapshot state",
-    "operator utilization",
-    "quota apply",
-    "quota delete",
-    "quota init",
-    "quota inspect",
-    "quota list",
-    "quota status",
-    "recommendation apply",
-    "recommendation dismiss",
-    "recommendation info",
-    "recommendation list",
-    "sentinel apply",
-    "sentinel delete",
-    "sentinel list",
-    "sentinel read",
-    "setup consul",
-    "setup vault",
-    "volume claim delete",
-    "volume claim list",
-    "windows service install",
-    "windows service uninstall",
+const RELEASE: &str = "not in this release";
+const WINDOWS: &str = "for Windows only: here a service manager starts the agent, as docs/install.md shows";
+
+/// Their names, and why they are not here; the groups follow from the names.
+const ABSENT: &[(&str, &str)] = &[
+    (
+        "operator client-state",
+        "not in this release: a node's state is what node status and alloc status show",
+    ),
+    (
+        "operator raft logs",
+        "not in this release: 'events -from start' prints what is in the log, as long as a server runs",
+    ),
+    ("operator raft migrate-backend", "nothing to do: there is one kind of log, and it needs no migration"),
+    (
+        "operator raft state",
+        "not in this release: the state of any moment is what the commands show with -as-of",
+    ),
+    ("operator snapshot redact", RELEASE),
+    ("operator snapshot state", "not in this release: 'operator snapshot inspect' shows what a file holds"),
+    ("setup consul", "not in this release: docs/consul.md says what to configure"),
+    ("setup vault", "not in this release: docs/vault.md says what to configure"),
+    ("volume claim delete", "there are no sticky claims of host volumes here"),
+    ("volume claim list", "there are no sticky claims of host volumes here"),
+    ("windows service install", WINDOWS),
+    ("windows service uninstall", WINDOWS),
 ];
 
-/// The command or group of Nomad that the words name, if this release does not have it.
-pub(crate) fn named(words: &[&str], is_own: impl Fn(&str) -> bool) -> Option<String> {
+/// The command or group of Nomad that the words name, if this program does not have it, and why.
+pub(crate) fn named(words: &[&str], is_own: impl Fn(&str) -> bool) -> Option<(String, &'static str)> {
     (1..=words.len()).rev().find_map(|length| {
         let name = words[..length].join(" ");
         let group = format!("{name} ");
-        let is_absent = ABSENT.iter().any(|absent| *absent == name || absent.starts_with(&group));
-        (is_absent && !is_own(&name)).then_some(name)
+        let absent = ABSENT.iter().find(|(absent, _)| *absent == name || absent.starts_with(&group));
+        absent.filter(|_| !is_own(&name)).map(|(_, reason)| (name, *reason))
     })
 }
 
@@ -53,9 +46,12 @@ mod tests {
     #[test]
     fn groups_and_commands_are_told_from_what_nobody_has() {
         let is_own = |name: &str| matches!(name, "operator" | "operator raft");
-        let named = |words: &str| named(&words.split(' ').collect::<Vec<_>>(), is_own);
-        assert_eq!(named("quota list").as_deref(), Some("quota list"));
-        assert_eq!(named("quota x").as_deref(), Some("quota"));
+        let named = |words: &str| {
+            let found = named(&words.split(' ').collect::<Vec<_>>(), is_own);
+            found.map(|(name, _)| name)
+        };
+        assert_eq!(named("windows service install").as_deref(), Some("windows service install"));
+        assert_eq!(named("windows x").as_deref(), Some("windows"));
         assert_eq!(named("volume claim list").as_deref(), Some("volume claim list"));
         assert_eq!(named("operator raft logs").as_deref(), Some("operator raft logs"));
         assert_eq!(named("operator raft"), None);
@@ -66,7 +62,8 @@ mod tests {
     fn what_is_absent_is_not_there() {
         let commands = crate::command::all();
         let names = commands.iter().flat_map(|command| command.aliases.iter().chain([&command.name]));
-        let twice: Vec<&&str> = names.filter(|name| ABSENT.contains(name)).collect();
+        let is_absent = |name: &&&str| ABSENT.iter().any(|(absent, _)| absent == *name);
+        let twice: Vec<&&str> = names.filter(is_absent).collect();
         assert!(twice.is_empty(), "{twice:?}: take them off the list");
     }
 }

@@ -28,6 +28,7 @@ mod object_format;
 mod output;
 mod past;
 mod periodic_launch;
+mod raw;
 mod resolve;
 mod settings;
 mod tail;
@@ -130,8 +131,8 @@ fn no_command(program: &str, first: &str, arguments: &[String], commands: &[&'st
             command.name == name || command.name.starts_with(&group) || command.aliases.contains(&name)
         })
     };
-    if let Some(name) = absent::named(&words, is_own) {
-        write_err(format!("{program} {name}: not in this release"));
+    if let Some((name, reason)) = absent::named(&words, is_own) {
+        write_err(format!("{program} {name}: {reason}"));
         return 1;
     }
     for length in (1..=words.len()).rev() {

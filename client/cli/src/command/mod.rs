@@ -9,9 +9,11 @@ mod audit;
 mod bench;
 mod bisect;
 mod blame;
+mod completion;
 mod cursor;
 mod deployment;
 mod diff;
+mod enterprise;
 mod eval;
 mod events;
 mod fmt;
@@ -19,6 +21,7 @@ mod history;
 mod job;
 mod log;
 mod login;
+mod man;
 mod namespace;
 mod node;
 mod node_pool;
@@ -46,11 +49,13 @@ const GENERAL: &[&Command] = &[
     &at::COMMAND,
     &bisect::COMMAND,
     &blame::COMMAND,
+    &completion::COMMAND,
     &diff::COMMAND,
     &events::COMMAND,
     &fmt::COMMAND,
     &log::COMMAND,
     &login::COMMAND,
+    &man::COMMAND,
     &replay::COMMAND,
     &status::COMMAND,
     &ui::COMMAND,
@@ -88,6 +93,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         why::COMMANDS,
     ];
     let mut all = tables.concat();
+    all.extend(enterprise::commands());
     all.sort_by_key(|command| command.name);
     all
 }
@@ -138,7 +144,9 @@ mod tests {
     fn listed(text: &str) -> BTreeSet<&str> {
         let lists = text.split("    flags: &[").skip(1).map(|rest| rest.split("    run: ").next().unwrap());
         let lists =
-            lists.chain(text.split(": FlagList = &[").skip(1).map(|rest| rest.split("];").next().unwrap()));
+            lists.chain(text.split("FlagList = &[").skip(1).map(|rest| rest.split("];").next().unwrap()));
+        let groups = text.split(": &[FlagList] = &[").skip(1);
+        let lists = lists.chain(groups.map(|rest| rest.split("];").next().unwrap()));
         let mut names: BTreeSet<&str> = lists.flat_map(|list| list.split(|c: char| !is_name(c))).collect();
         for (group, members) in GROUPS {
             if names.contains(group) {

@@ -68,15 +68,12 @@ fn shell_configs(program: &str, environment: &Environment) -> anyhow::Result<Vec
     }
     let home = Path::new(&environment.home);
     let own = std::env::current_exe().context("the program does not know where it is")?;
-    let own = own.display();
-    let bash = format!("complete -C {own} {program}\n");
+    let own = own.display().to_string();
     let mut shell_configs = Vec::new();
     for name in [".bashrc", ".bash_profile"] {
-        shell_configs.push(ShellConfig { path: home.join(name), text: bash.clone(), own: false });
+        shell_configs.push(ShellConfig { path: home.join(name), text: bash(program, &own), own: false });
     }
-    let zsh =
-        format!("autoload -U +X bashcompinit && bashcompinit\ncomplete -o nospace -C {own} {program}\n");
-    shell_configs.push(ShellConfig { path: home.join(".zshrc"), text: zsh, own: false });
+    shell_configs.push(ShellConfig { path: home.join(".zshrc"), text: zsh(program, &own), own: false });
     shell_configs.retain(|config| config.path.is_file());
     let config = match environment.config_home.as_str() {
         "" => home.join(".config"),
@@ -84,12 +81,30 @@ fn shell_configs(program: &str, environment: &Environment) -> anyhow::Result<Vec
     };
     if config.join("fish").is_dir() {
         let path = config.join("fish/completions").join(format!("{program}.fish"));
-        shell_configs.push(ShellConfig { path, text: fish(program, &own.to_string()), own: true });
+        shell_configs.push(ShellConfig { path, text: fish(program, &own), own: true });
     }
     if shell_configs.is_empty() {
         bail!("no settings of a shell were found: .bashrc, .bash_profile, .zshrc or fish's");
     }
     Ok(shell_configs)
+}
+
+/// What makes a shell complete the lines of `program` by calling `own`; `None` for another shell.
+pub(crate) fn script(shell: &str, program: &str, own: &str) -> Option<String> {
+    match shell {
+        "bash" => Some(bash(program, own)),
+        "zsh" => Some(zsh(program, own)),
+        "fish" => Some(fish(program, own)),
+        _ => None,
+    }
+}
+
+fn bash(program: &str, own: &str) -> String {
+    format!("complete -C {own} {program}\n")
+}
+
+fn zsh(program: &str, own: &str) -> String {
+    format!("autoload -U +X bashcompinit && bashcompinit\ncomplete -o nospace -C {own} {program}\n")
 }
 
 fn fish(program: &str, own: &str) -> String {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 
-use crate::commands::support::{Cluster, EVAL, NODE, job_file, ran, run, sojourn, web_cluster};
+use crate::commands::support::{ALLOC, Cluster, EVAL, NODE, job_file, ran, run, sojourn, web_cluster};
 
 #[test]
 fn command_lines_are_completed() {
@@ -245,16 +245,145 @@ fn without_a_terminal_nothing_is_confirmed() {
 
 #[test]
 fn commands_of_nomad_that_are_not_here_say_so() {
-    for words in [
-        &["sentinel"][..],
-        &["sentinel", "list"],
-        &["recommendation", "-h"],
-        &["volume", "claim", "-help"],
-        &["quota", "-h"],
+    for (words, why) in [
+        (&["windows"][..], "for Windows only"),
+        (&["windows", "service", "install"], "for Windows only"),
+        (&["volume", "claim", "-help"], "there are no sticky claims"),
+        (&["setup", "vault"], "docs/vault.md"),
+        (&["operator", "raft", "state"], "-as-of"),
     ] {
         let shown = Cluster::answering(&[]).run(words);
         assert_eq!(shown.code, 1, "{words:?}");
-        assert!(shown.stderr.ends_with(": not in this release\n"), "{words:?}: {}", shown.stderr);
+        assert!(shown.stderr.contains(why), "{words:?}: {}", shown.stderr);
         assert_eq!(shown.stdout, "");
     }
+}
+
+#[test]
+fn commands_of_the_other_edition_print_what_the_server_answers() {
+    let only = "501 Nomad Enterprise only endpoint";
+    let cluster = Cluster::answering(&[
+        ("GET /v1/quotas", only),
+        ("DELETE /v1/quota/a%2Fb", only),
+        ("PUT /v1/sentinel/policy/p", only),
+        ("GET /v1/operator/license", "204 "),
+        ("POST /v1/operator/utilization", only),
+    ]);
+    for (words, doing) in [
+        (
+            &["quota", "list"][..],
+            "retrieving quotas: Unexpected response code: 501 (Nomad Enterprise only endpoint)",
+        ),
+        (
+            &["quota", "delete", "a/b"],
+            "deleting quota: Unexpected response code: 501 (Nomad Enterprise only endpoint)",
+        ),
+        (
+            &["sentinel", "apply", "-level=advisory", "p", "f"],
+            "writing Sentinel policy: Unexpected response code: 501 (Nomad Enterprise only endpoint)",
+        ),
+        (&["license", "get"], "getting license: Nomad Enterprise only endpoint"),
+        (
+            &["operator", "utilization"],
+            "creating utilization snapshot bundle: Unexpected response code: 501 (Nomad Enterprise only endpoint)",
+        ),
+    ] {
+        let shown = cluster.run(words);
+        assert_eq!((shown.code, shown.stderr), (1, format!("Error {doing}\n")), "{words:?}");
+    }
+    let few = cluster.run(&["sentinel", "apply", "p"]);
+    assert_eq!((few.code, few.requests.len()), (1, 0), "{}", few.stderr);
+}
+
+#[test]
+fn an_example_of_a_quota_is_written_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spec.hcl");
+    let written = run(&["init", path.to_str().unwrap()], "quota");
+    assert_eq!(written.stdout, format!("Example quota specification written to {}\n", path.display()));
+    assert!(std::fs::read_to_string(path).unwrap().contains("region_limit {"));
+}
+
+#[test]
+fn a_paused_task_is_asked_of_its_node() {
+    let path = format!("/v1/client/allocation/{ALLOC}/pause");
+    let cluster = web_cluster()
+        .with(
+            &format!("GET /v1/allocation/{ALLOC}"),
+            &format!(r#"{{"ID": "{ALLOC}", "Namespace": "default"}}"#),
+        )
+        .with(&format!("PUT {path}"), r#"{"Index": 3}"#)
+        .with(&format!("GET {path}"), r#"{"ScheduleState": "run"}"#);
+    let paused = cluster.run(&["alloc", "pause", "5d16e7fe", "main"]);
+    assert_eq!(paused.code, 0, "{}", paused.stderr);
+    let sent = paused.requests.last().unwrap();
+    assert!(sent.contains(r#"{"ScheduleState":"pause","Task":"main"}"#), "{sent}");
+    let status = cluster.run(&["alloc", "pause", "-status", "5d16e7fe", "main"]);
+    assert_eq!(status.stdout, "Pause state: \"run\"\n");
+    let wrong = cluster.run(&["alloc", "pause", "-state=stop", "5d16e7fe", "main"]);
+    assert_eq!((wrong.code, wrong.requests.len()), (1, 0), "{}", wrong.stderr);
+}
+
+/// Bash itself, with a terminal of its own, completes a command, a flag and an id.
+#[test]
+fn bash_completes_commands_flags_and_ids() {
+    let cluster = web_cluster().with("PUT /v1/search", r#"{"Matches": {"jobs": ["webshop"]}}"#);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_sojourn"));
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let lines = [
+        ("sojourn job alloc\t", "sojourn job allocs"),
+        ("sojourn job status -all-al\t", "-all-allocs"),
+        ("sojourn job status web\t", "sojourn job status webshop"),
+    ];
+    for (typed, shown) in lines {
+        let address = cluster.address.clone();
+        let path = path.clone();
+        let output = cluster.serving(move || {
+            use std::io::Write;
+            let mut terminal = std::process::Command::new("script")
+                .args(["-qec", "bash --norc --noprofile -i", "/dev/null"])
+                .env_clear()
+                .envs([("PATH", path.as_str()), ("NOMAD_ADDR", &address), ("TERM", "dumb"), ("PS1", "$ ")])
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut keys = terminal.stdin.take().unwrap();
+            keys.write_all(b"source <(sojourn completion bash)\n").unwrap();
+            // The line is completed, and not run: it becomes a comment.
+            keys.write_all(format!("{typed}\x01#\nexit\n").as_bytes()).unwrap();
+            drop(keys);
+            String::from_utf8_lossy(&terminal.wait_with_output().unwrap().stdout).into_owned()
+        });
+        assert!(output.contains(shown), "{typed:?}: {output}");
+    }
+    let unknown = run(&["tcsh"], "completion");
+    assert_eq!(unknown.code, 1);
+    assert!(unknown.stderr.starts_with("expected bash, zsh or fish, not \"tcsh\""), "{}", unknown.stderr);
+}
+
+/// `man` reads every page without a complaint.
+#[test]
+fn manual_pages_are_what_man_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = run(&[folder.path().to_str().unwrap()], "man");
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    let page = folder.path().join("sojourn-job-run.1");
+    let text = std::fs::read_to_string(&page).unwrap();
+    assert!(text.contains("\\fB\\-check\\-index\\fR"), "{text}");
+    assert!(
+        std::fs::read_to_string(folder.path().join("sojourn.1"))
+            .unwrap()
+            .contains(".BR sojourn\\-job\\-run (1)")
+    );
+    let Ok(formatted) =
+        std::process::Command::new("groff").args(["-man", "-Tascii", "-ww"]).arg(&page).output()
+    else {
+        eprintln!("skipped: groff is not installed");
+        return;
+    };
+    assert_eq!(String::from_utf8_lossy(&formatted.stderr), "");
+    assert!(
+        String::from_utf8_lossy(&formatted.stdout).contains("Register only if the job's JobModifyIndex is N")
+    );
 }

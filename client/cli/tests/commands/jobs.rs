@@ -347,3 +347,41 @@ fn a_failed_placement_says_what_would_help() {
     let silent = run(cluster());
     assert_eq!((silent.code, silent.stderr.as_str()), (2, ""), "servers of Nomad do not know");
 }
+
+#[test]
+fn a_job_is_waited_for_until_it_is_what_was_asked() {
+    let job = |status: &str, count: u32| {
+        format!(
+            r#"{{"ID": "web", "Type": "service", "Status": "{status}", "Version": 1, "Update": {{}},
+                "TaskGroups": [{{"Name": "api", "Count": {count}}}]}}"#
+        )
+    };
+    let running = web_cluster().with("GET /v1/job/web", &job("running", 1));
+    let waited = running.run(&["job", "wait", "-for=running", "web"]);
+    assert_eq!((waited.code, waited.stdout.as_str()), (0, "Job \"web\" is running\n"), "{}", waited.stderr);
+    let few = web_cluster().with("GET /v1/job/web", &job("running", 2));
+    let late = few.run(&["job", "wait", "-for=running", "-timeout=300ms", "web"]);
+    assert_eq!(late.code, 2, "{}{}", late.stdout, late.stderr);
+    let ended = web_cluster().with("GET /v1/job/web", &job("dead", 1));
+    assert_eq!(ended.run(&["job", "wait", "web"]).code, 0);
+    let never = ended.run(&["job", "wait", "-for=running", "web"]);
+    assert_eq!((never.code, never.stderr.as_str()), (1, "Job \"web\" has ended\n"));
+    let failed = web_cluster()
+        .with("GET /v1/job/web", &job("dead", 1))
+        .with("GET /v1/job/web/summary", r#"{"JobID": "web", "Summary": {"api": {"Failed": 2}}}"#);
+    let failed = failed.run(&["job", "wait", "web"]);
+    assert_eq!(failed.code, 1);
+    assert!(failed.stderr.contains("2 of its allocations failed"), "{}", failed.stderr);
+    for (status, version, code) in
+        [("successful", 1, 0), ("failed", 1, 1), ("successful", 0, 2), ("running", 1, 2)]
+    {
+        let deployment = format!(r#"{{"ID": "d", "JobVersion": {version}, "Status": "{status}"}}"#);
+        let cluster = web_cluster()
+            .with("GET /v1/job/web", &job("running", 1))
+            .with("GET /v1/job/web/deployment", &deployment);
+        let waited = cluster.run(&["job", "wait", "-for=healthy", "-timeout=300ms", "web"]);
+        assert_eq!(waited.code, code, "{status} {version}: {}{}", waited.stdout, waited.stderr);
+    }
+    let wrong = running.run(&["job", "wait", "-for=ever", "web"]);
+    assert_eq!((wrong.code, wrong.requests.len()), (1, 0), "{}", wrong.stderr);
+}

@@ -43,6 +43,24 @@ impl Cluster {
         self.run_with(&[], arguments)
     }
 
+    /// Answers while `caller` runs.
+    pub fn serving<T>(&self, caller: impl FnOnce() -> T) -> T {
+        let (listener, mut routes) = (self.listener.try_clone().unwrap(), self.routes.clone());
+        let end = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if answer(&stream.unwrap(), &mut routes).is_none() {
+                    break;
+                }
+            }
+        });
+        let done = caller();
+        // A connection without a request ends the server.
+        drop(TcpStream::connect(end).unwrap());
+        server.join().unwrap();
+        done
+    }
+
     pub fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> CommandOutput {
         let (listener, mut routes) = (self.listener.try_clone().unwrap(), self.routes.clone());
         let address = self.address.clone();

@@ -15,6 +15,7 @@ mod crash;
 mod csi;
 mod cut_off;
 mod damaged_log;
+mod debug_bundle;
 mod docker;
 mod drains;
 mod endurance;

@@ -4,6 +4,7 @@ mod checks;
 pub(super) mod exec;
 mod fs;
 mod logs;
+mod pause;
 mod restart;
 mod signal;
 pub(super) mod status;
@@ -16,6 +17,7 @@ pub(super) const COMMANDS: &[&Command] = &[
     &exec::COMMAND,
     &fs::COMMAND,
     &logs::COMMAND,
+    &pause::COMMAND,
     &restart::COMMAND,
     &signal::COMMAND,
     &status::COMMAND,

@@ -6,7 +6,7 @@ use sdk::Client;
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
-use crate::{eval_monitor, resolve};
+use crate::{eval_monitor, raw, resolve};
 
 pub(crate) const GROUP: Flag<Vec<String>> =
     Flag::values("group", "NAME", "Promote only this group; may be given several times.");
@@ -49,6 +49,16 @@ pub(crate) static RESUME: Command = Command {
     details: "",
     flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(resume(call))),
+};
+
+pub(crate) static UNBLOCK: Command = Command {
+    name: "deployment unblock",
+    aliases: &[],
+    arguments: "<deployment id>",
+    summary: "Unblock a deployment that waits for those of other regions.",
+    details: "Jobs in several regions are of Nomad Enterprise: a server without them says that nothing is blocked.",
+    flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(unblock(call))),
 };
 
 async fn named(call: &Call) -> Result<(Client, OutputStyle, Deployment), Failure> {
@@ -94,6 +104,16 @@ async fn resume(call: Call) -> Outcome {
     let answer = client.pause_deployment(&deployment.id, false).await.doing("resuming deployment")?;
     write_out(format!("Deployment \"{}\" resumed\n", deployment.id));
     follow(&call, &client, &style, &answer.eval_id).await
+}
+
+async fn unblock(call: Call) -> Outcome {
+    let (client, style, deployment) = named(&call).await?;
+    let path = format!("/v1/deployment/unblock/{}", deployment.id);
+    let body = serde_json::json!({"DeploymentID": deployment.id});
+    let answer = raw::ask(&client, "PUT", &path, Some(&body), "unblocking deployment").await?;
+    write_out(format!("Deployment \"{}\" unblocked\n", deployment.id));
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+    follow(&call, &client, &style, answer["EvalID"].as_str().unwrap_or_default()).await
 }
 
 /// Prints the id of the evaluation or monitors it. Not every change creates one.

@@ -6,5 +6,12 @@ pub(super) mod status;
 
 use crate::call::Command;
 
-pub(super) const COMMANDS: &[&Command] =
-    &[&change::PROMOTE, &change::FAIL, &change::PAUSE, &change::RESUME, &list::COMMAND, &status::COMMAND];
+pub(super) const COMMANDS: &[&Command] = &[
+    &change::PROMOTE,
+    &change::FAIL,
+    &change::PAUSE,
+    &change::RESUME,
+    &change::UNBLOCK,
+    &list::COMMAND,
+    &status::COMMAND,
+];

@@ -21,6 +21,7 @@ pub(super) mod status;
 mod stop;
 mod tag;
 mod validate;
+mod wait;
 
 use crate::call::Command;
 
@@ -48,4 +49,5 @@ pub(super) const COMMANDS: &[&Command] = &[
     &tag::APPLY,
     &tag::UNSET,
     &validate::COMMAND,
+    &wait::COMMAND,
 ];

@@ -2,6 +2,7 @@
 
 mod api;
 mod autopilot;
+mod debug;
 mod doctor;
 mod gossip;
 mod history;
@@ -19,6 +20,7 @@ pub(super) const COMMANDS: &[&Command] = &[
     &autopilot::GET_CONFIG,
     &autopilot::SET_CONFIG,
     &autopilot::HEALTH,
+    &debug::COMMAND,
     &doctor::COMMAND,
     &gossip::GENERATE,
     &gossip::INSTALL,

@@ -32,6 +32,7 @@ mod machine;
 mod many_callers;
 mod migrated_disks;
 mod networks;
+mod package;
 mod past;
 mod plugins;
 mod reconnecting_nodes;

@@ -73,7 +73,7 @@ fn a_bundle_holds_logs_objects_metrics_and_events() {
         (["-pprof-duration=1s", "-duration=1s"], "-pprof-duration: agents are no Go programs"),
         (["-vault-token=x", "-duration=1s"], "-vault-token: Vault is not captured"),
         (["-duration=1s", "-interval=2s"], "-interval must not be longer"),
-        (["-duration=1s", "-log-level=loud"], "-log-level is trace"),
+        (["-interval=1s", "-log-level=loud"], "-log-level is trace"),
         (["-interval=1s", "-node-id=zz"], "-node-id: there is no node \"zz\""),
         (["-interval=1s", "-server-id=zz"], "-server-id: there is no server \"zz\""),
     ] {

@@ -47,6 +47,35 @@ pub struct ForkResult {
     pub notes: List<String>,
     /// A list names the first of its items only; the counts are of all.
     pub cut_short: bool,
+    /// Of a fork that is kept; null for others.
+    pub kept: Option<ForkKept>,
+}
+
+/// A fork that a server keeps, to be read and to go on from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ForkKept {
+    #[serde(rename = "ID")]
+    pub id: String,
+    /// The token that it was made with; empty without access control.
+    #[serde(rename = "AccessorID")]
+    pub accessor_id: String,
+    pub created: Timestamp,
+    /// When it is forgotten, and how long that is from now.
+    pub expires: Timestamp,
+    pub remaining: Duration,
+    /// The index of the state that it began with, and that of the state it has come to.
+    pub index: u64,
+    pub fork_index: u64,
+    /// The time on its clock, and how much of it has passed.
+    pub time: Timestamp,
+    pub virtual_time: Duration,
+    /// Changes that were made.
+    pub changes: u64,
+    /// Allocations that it changed or added.
+    pub allocations: u64,
+    pub ended_by: String,
+    pub counts: ForkCounts,
 }
 
 /// How many there are of each.

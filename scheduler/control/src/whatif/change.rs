@@ -144,7 +144,7 @@ impl Fork {
     fn add(&mut self, like: NodeId, count: u32) -> Result<(), Rejection> {
         let row = self.state().nodes.find(like).ok_or(Rejection::NodeUnknown(like))?;
         let like = Node::clone(&self.state().nodes.cold(row).document);
-        let before = self.added;
+        let before = self.at.added;
         for number in before + 1..=before + count {
             let node = NodeId(Rng::stream(u64::from(number), "a node that is added to a fork").uuid());
             let document = Node {
@@ -157,7 +157,7 @@ impl Fork {
             self.trust(node);
             let claimed = NodeStatus::Ready;
             self.submit(Actor::Node(node), &Command::UpdateNodeStatus { node, claimed })?;
-            self.added = number;
+            self.at.added = number;
         }
         Ok(())
     }

@@ -15,8 +15,9 @@ use state::eval::EvalRow;
 use state::job::JobRow;
 use state::{Delta, Moment, State};
 
+use super::kept::KeptFork;
 use super::nodes::IdealNodes;
-use super::{ALLOCATIONS_MAX, DURATION_MAX, EVALUATIONS_MAX, Question, STEPS_MAX, Until};
+use super::{ALLOCATIONS_MAX, DURATION_MAX, EVALUATIONS_MAX, STEPS_MAX, Until};
 use crate::broker::BrokerSettings;
 use crate::heartbeats::HeartbeatSettings;
 use crate::leader::{Leader, Order};
@@ -45,7 +46,7 @@ pub(super) enum Ended {
 }
 
 /// What was touched since the beginning.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
     pub allocs: BTreeSet<AllocRow>,
     pub deployments: BTreeSet<DeploymentRow>,
@@ -54,29 +55,21 @@ pub(super) struct Touched {
     pub lowest: BTreeMap<JobRow, BTreeMap<String, u32>>,
 }
 
+/// A fork that runs: how far it has come, and the machines that take it further.
 pub(super) struct Fork {
-    pub base: Arc<State>,
-    state: Arc<State>,
+    pub at: KeptFork,
     leader: Leader,
     worker: Worker,
     nodes: IdealNodes,
     rng: Rng,
-    job_count_max: i64,
-    pub begin: Time,
-    pub now: Time,
-    pub touched: Touched,
-    pub steps: u64,
-    pub evaluations: u64,
-    /// Nodes that were added.
-    pub added: u32,
 }
 
 impl Fork {
     /// Takes the state over as a new leader does.
-    pub fn open(base: Arc<State>, question: &Question) -> Fork {
-        let now = question.now.max(base.time);
+    pub fn open(at: KeptFork) -> Fork {
         // Of the index: the same state is continued in the same way.
-        let seeded = |purpose| Rng::stream(base.index.0, purpose);
+        let index = at.state.index;
+        let seeded = |purpose| Rng::stream(index.0, purpose);
         let leader = Leader::new(
             // As a server has them unless it is configured otherwise.
             BrokerSettings::default(),
@@ -87,32 +80,19 @@ impl Fork {
         );
         let mut worker = Worker::new(seeded("worker of a fork"));
         let Need::Dequeue = worker.begin() else { unreachable!("a worker begins without work") };
-        let mut fork = Fork {
-            state: base.clone(),
-            leader,
-            worker,
-            nodes: IdealNodes::default(),
-            rng: seeded("commands of a fork"),
-            job_count_max: question.job_count_max,
-            begin: now,
-            now,
-            touched: Touched::default(),
-            steps: 0,
-            evaluations: 0,
-            added: 0,
-            base,
-        };
+        let (state, now) = (at.state.clone(), at.now);
+        let (nodes, rng) = (IdealNodes::default(), seeded("commands of a fork"));
+        let mut fork = Fork { at, leader, worker, nodes, rng };
         // It only asks to found a cluster that was not founded yet.
-        let _founds = fork.leader.lead(&fork.state, now);
-        let base = fork.base.clone();
-        let alive = |row: &_| !base.nodes.hot(*row).status.is_silent();
-        base.nodes.rows().filter(alive).for_each(|row| fork.trust(base.nodes.cold(row).id));
-        fork.nodes.begin(&base, now);
+        let _founds = fork.leader.lead(&state, now);
+        let alive = |row: &_| !state.nodes.hot(*row).status.is_silent();
+        state.nodes.rows().filter(alive).for_each(|row| fork.trust(state.nodes.cold(row).id));
+        fork.nodes.begin(&state, now);
         fork
     }
 
     pub fn state(&self) -> &State {
-        &self.state
+        &self.at.state
     }
 
     /// The node goes on with its heartbeats: none is waited for until long after the end.
@@ -122,25 +102,30 @@ impl Fork {
 
     /// What is due then or later is not waited for.
     fn far(&self) -> Time {
-        self.begin.plus(DURATION_MAX).plus(DURATION_MAX)
+        self.at.begin.plus(DURATION_MAX).plus(DURATION_MAX)
     }
 
     /// The node's last heartbeat comes now.
     pub fn expect_heartbeat(&mut self, node: NodeId) {
-        let row = self.state.nodes.find(node);
-        if row.is_some_and(|row| self.state.nodes.hot(row).status != NodeStatus::Down) {
-            self.leader.heartbeat(node, self.now);
+        let row = self.at.state.nodes.find(node);
+        if row.is_some_and(|row| self.at.state.nodes.hot(row).status != NodeStatus::Down) {
+            self.leader.heartbeat(node, self.at.now);
         }
     }
 
     /// Closes or opens the registration of jobs, and returns whether it was closed.
     pub fn close_registration(&mut self, close: bool) -> bool {
-        let Some(scheduler) = &mut Arc::make_mut(&mut self.state).operator.scheduler else { return false };
+        let Some(scheduler) = &mut Arc::make_mut(&mut self.at.state).operator.scheduler else { return false };
         std::mem::replace(&mut scheduler.rules.reject_job_registration, close)
     }
 
     /// Runs the fork. Workers come first, then nodes, then controllers; then time passes.
     pub fn run(&mut self, until: Until, go_on: &dyn Fn() -> bool) -> Ended {
+        let last = self.at.begin.plus(DURATION_MAX);
+        let end = match until {
+            Until::Quiet => last,
+            Until::Passed(span) => self.at.now.plus(span).min(last),
+        };
         loop {
             if let Some(bound) = self.bound() {
                 return bound;
@@ -151,21 +136,17 @@ impl Fork {
             if self.work() || self.report() {
                 continue;
             }
-            self.steps += 1;
-            let end = self.begin.plus(match until {
-                Until::Quiet => DURATION_MAX,
-                Until::Passed(span) => span.min(DURATION_MAX),
-            });
+            self.at.steps += 1;
             match self.next_deadline() {
                 None => {
                     if let Until::Passed(_) = until {
-                        self.now = end;
+                        self.at.now = end;
                     }
                     let waits = self.leader.broker_stats().ready > 0;
                     return if waits { Ended::Paused } else { Ended::Quiet };
                 }
                 Some(due) if due > end => {
-                    self.now = end;
+                    self.at.now = end;
                     return if until == Until::Quiet { Ended::Duration } else { Ended::Until };
                 }
                 Some(due) => self.pass(due),
@@ -178,26 +159,31 @@ impl Fork {
     /// # Errors
     /// As the rules reject it.
     pub fn submit(&mut self, actor: Actor, command: &Command) -> Result<Receipt, Rejection> {
-        self.steps += 1;
-        let at = Moment { index: self.state.index.next(), time: self.now.max(self.state.time), epoch: EPOCH };
+        self.at.steps += 1;
+        let at = Moment {
+            index: self.at.state.index.next(),
+            time: self.at.now.max(self.at.state.time),
+            epoch: EPOCH,
+        };
         let ctx = Context::new(at.index, at.time, self.rng.next());
-        let mut ctx = ctx.with_job_count_max(self.job_count_max);
-        let decision = rules::decide(&self.state, &mut ctx, &actor, command)?;
+        let mut ctx = ctx.with_job_count_max(self.at.job_count_max);
+        let decision = rules::decide(&self.at.state, &mut ctx, &actor, command)?;
         let (wrote, reply): (bool, Reply) = (!decision.events.is_empty(), decision.reply());
         if wrote {
             let record = CommandRecord { request: RequestId::default(), kind: command.kind(), actor };
             let mut delta = Delta::default();
             // Nobody else holds this copy: what it shares with the state that it began with is copied page by page.
-            let state = Arc::make_mut(&mut self.state);
+            let state = Arc::make_mut(&mut self.at.state);
             state.absorb(at, &record, decision.events.iter(), &mut delta);
             state.seal(at, &delta);
             self.observe(&delta);
         }
-        Ok(Receipt { index: self.state.index, time: at.time, wrote, reply })
+        Ok(Receipt { index: self.at.state.index, time: at.time, wrote, reply })
     }
 
     fn observe(&mut self, delta: &Delta) {
-        let Fork { state, leader, nodes, touched, base, now, .. } = self;
+        let Fork { at, leader, nodes, .. } = self;
+        let KeptFork { state, touched, base, now, .. } = at;
         leader.observe(state, delta, *now);
         nodes.observe(state, delta, *now);
         touched.allocs.extend(&delta.allocs);
@@ -215,9 +201,9 @@ impl Fork {
 
     fn bound(&self) -> Option<Ended> {
         match () {
-            () if self.steps >= STEPS_MAX => Some(Ended::Steps),
-            () if self.evaluations >= EVALUATIONS_MAX => Some(Ended::Evaluations),
-            () if self.touched.allocs.len() >= ALLOCATIONS_MAX => Some(Ended::Allocations),
+            () if self.at.steps >= STEPS_MAX => Some(Ended::Steps),
+            () if self.at.evaluations >= EVALUATIONS_MAX => Some(Ended::Evaluations),
+            () if self.at.touched.allocs.len() >= ALLOCATIONS_MAX => Some(Ended::Allocations),
             () => None,
         }
     }
@@ -225,15 +211,15 @@ impl Fork {
     /// Has the worker schedule the most urgent evaluation; false when there is none.
     fn work(&mut self) -> bool {
         // One after the other: what others do between two evaluations is part of what happens.
-        let deliveries = self.leader.dequeue(&self.state, &TYPES, 1, self.now);
+        let deliveries = self.leader.dequeue(&self.at.state, &TYPES, 1, self.at.now);
         if deliveries.is_empty() {
             return false;
         }
-        self.evaluations += 1;
-        let mut need = self.worker.step(Outcome::Dequeued(deliveries), self.now);
+        self.at.evaluations += 1;
+        let mut need = self.worker.step(Outcome::Dequeued(deliveries), self.at.now);
         while !matches!(need, Need::Dequeue) {
             let outcome = self.meet(need);
-            need = self.worker.step(outcome, self.now);
+            need = self.worker.step(outcome, self.at.now);
         }
         true
     }
@@ -242,9 +228,9 @@ impl Fork {
         match need {
             Need::Dequeue => Outcome::Dequeued(Vec::new()),
             // It is the only state there is.
-            Need::State { .. } => Outcome::State(self.state.clone()),
+            Need::State { .. } => Outcome::State(self.at.state.clone()),
             Need::Schedule(_) => Outcome::Go,
-            Need::Touch(deliveries) => Outcome::Held(self.leader.touch_all(&deliveries, self.now)),
+            Need::Touch(deliveries) => Outcome::Held(self.leader.touch_all(&deliveries, self.at.now)),
             Need::Submit(settlements) => {
                 let settled = settlements.into_iter().map(|settlement| {
                     let actor = Actor::Server("worker".into());
@@ -254,7 +240,7 @@ impl Fork {
                 Outcome::Submitted(settled.collect())
             }
             Need::Release(release) => {
-                let orders = self.leader.release(&self.state, &release, self.now);
+                let orders = self.leader.release(&self.at.state, &release, self.at.now);
                 self.carry_out(orders);
                 Outcome::Done
             }
@@ -263,7 +249,7 @@ impl Fork {
 
     /// Has nodes report what they have done; false when there is nothing.
     fn report(&mut self) -> bool {
-        let reports = self.nodes.reports(&self.state, self.now);
+        let reports = self.nodes.reports(&self.at.state, self.at.now);
         let any = !reports.is_empty();
         for (node, updates) in reports {
             let reported = self.submit(Actor::Node(node), &Command::UpdateAllocs { node, updates });
@@ -281,8 +267,8 @@ impl Fork {
 
     /// Time passes, and controllers do what is due then.
     fn pass(&mut self, due: Time) {
-        self.now = self.now.max(due);
-        let orders = self.leader.expire(&self.state, self.now);
+        self.at.now = self.at.now.max(due);
+        let orders = self.leader.expire(&self.at.state, self.at.now);
         self.carry_out(orders);
     }
 

@@ -3,9 +3,10 @@
 //! A fork is a copy of a state, which is a pointer copy. The same rules, controllers, scheduler and folds run on it as in a
 //! cluster, until nothing is left to be done; nodes are ideal ones ([`nodes`]). Nothing is written to a log and no node
 //! hears of it. No clock, chance or I/O: the same state, changes and time give the same result. Read [`forecast`], then
-//! [`machine`], then [`result`].
+//! [`machine`], [`result`], and [`kept`] for forks that are read and go on later.
 
 mod change;
+mod kept;
 mod machine;
 mod nodes;
 mod result;
@@ -17,7 +18,7 @@ use model::document::ForkResult;
 use state::State;
 
 pub use change::{ADDED_MAX, Change, Refused, Unfound, find_datacenter, find_node};
-use machine::Fork;
+pub use kept::KeptFork;
 
 /// Most commands that are decided on a fork: at some microseconds each, half a minute.
 pub const STEPS_MAX: u64 = 1_000_000;
@@ -63,10 +64,5 @@ pub fn forecast(
     question: &Question,
     go_on: &dyn Fn() -> bool,
 ) -> Result<ForkResult, Refused> {
-    let mut fork = Fork::open(base.clone(), question);
-    for (number, change) in question.changes.iter().enumerate() {
-        fork.change(change).map_err(|why| Refused { number, why })?;
-    }
-    let ended = fork.run(question.until, go_on);
-    Ok(result::of(&fork, ended, &question.changes))
+    Ok(KeptFork::open(base, question, go_on)?.result())
 }

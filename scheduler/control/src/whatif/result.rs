@@ -13,14 +13,16 @@ use state::alloc::Alloc;
 use state::eval::Eval;
 use state::job::{JobRow, JobState};
 
-use super::machine::{Ended, Fork, Touched};
+use super::kept::KeptFork;
+use super::machine::{Ended, Touched};
 use super::{Change, DURATION_MAX, LISTED_MAX};
 
 /// `max_parallel` of a group that does not say.
 const MAX_PARALLEL: i64 = 1;
 
-pub(super) fn of(fork: &Fork, ended: Ended, changes: &[Change]) -> ForkResult {
-    let (base, after) = (&*fork.base, fork.state());
+pub(super) fn of(fork: &KeptFork) -> ForkResult {
+    let (base, after) = (&*fork.base, &*fork.state);
+    let (ended, changes) = (fork.ended, fork.changes.as_slice());
     let mut result = ForkResult {
         index: base.index.0,
         time: fork.begin.into(),
@@ -47,7 +49,7 @@ pub(super) fn of(fork: &Fork, ended: Ended, changes: &[Change]) -> ForkResult {
     result
 }
 
-fn word(ended: Ended) -> &'static str {
+pub(super) fn word(ended: Ended) -> &'static str {
     match ended {
         Ended::Quiet => "quiet",
         Ended::Until => "until",

@@ -15,6 +15,26 @@ pub struct ForkRequest {
     pub changes: List<ForkChange>,
     /// `quiet`, or how much time passes on the fork: `1h`. Empty: `quiet`.
     pub until: String,
+    /// How long the fork is kept: `1h`. Empty: it is not.
+    pub ttl: String,
+}
+
+/// The body of `POST /v1/fork/:id/changes`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "snake_case")]
+pub struct ForkChangesRequest {
+    /// Made in this order.
+    pub changes: List<ForkChange>,
+    /// As in [`ForkRequest`].
+    pub until: String,
+}
+
+/// The body of `POST /v1/fork/:id/advance`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "snake_case")]
+pub struct ForkAdvanceRequest {
+    /// How much time passes on its clock: `1h`.
+    pub by: String,
 }
 
 /// One change. It has exactly one field.

@@ -36,6 +36,8 @@ pub enum QueryError {
         "\"{value}\" is not an index, a time like 2026-01-02T15:04:05Z or a span like -15m, for `{name}`"
     )]
     Moment { name: &'static str, value: String },
+    #[error("`fork` and `{0}`: a fork is one state, which waits for nothing: expected one of them")]
+    ForkWith(&'static str),
     #[error("missing server addresses")]
     NoServers,
     #[error("`address` {value:?}: expected HOST or HOST:PORT")]
@@ -88,6 +90,15 @@ pub struct ReadOptions {
     pub reverse: bool,
     pub pretty: bool,
     pub as_of: Option<AsOf>,
+    /// The fork that is read instead of what is.
+    pub fork: Option<String>,
+}
+
+impl ReadOptions {
+    /// What the cluster is, neither what it was nor what it would be.
+    pub fn is_of_now(&self) -> bool {
+        self.as_of.is_none() && self.fork.is_none()
+    }
 }
 
 impl Params {
@@ -174,7 +185,21 @@ impl Params {
             reverse: self.get("reverse") == Some("true"),
             pretty: self.pretty(),
             as_of: self.moment("as_of")?,
+            fork: self.fork()?,
         })
+    }
+
+    /// A fork has neither a past nor something new to wait for.
+    fn fork(&self) -> Result<Option<String>, QueryError> {
+        let given = |name| self.get(name).filter(|value| !value.is_empty());
+        let Some(fork) = given("fork") else { return Ok(None) };
+        if given("as_of").is_some() {
+            return Err(QueryError::ForkWith("as_of"));
+        }
+        if self.index()? != Index::ZERO {
+            return Err(QueryError::ForkWith("index"));
+        }
+        Ok(Some(fork.to_string()))
     }
 
     fn index(&self) -> Result<Index, QueryError> {

@@ -258,12 +258,12 @@ held! {
     api {
         AllocWhy AllocationHistory AllocationTransition ChainFact Decision DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy EventChain EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
-        EventCursorResetRequest FactCause ForkAdd ForkChange ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
+        EventCursorResetRequest FactCause ForkAdd ForkAdvanceRequest ForkChange ForkChangesRequest ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
         HistoryArchive HistoryFileVerified HistoryStorage HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
         RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion WhyNot
     }
     model::document {
-        ForkAllocation ForkCounts ForkDeployment ForkFree ForkGroup ForkResult ForkRoom ForkUnplaced
+        ForkAllocation ForkCounts ForkDeployment ForkFree ForkGroup ForkKept ForkResult ForkRoom ForkUnplaced
         GroupReasons Lack NearMiss Reconnect
     }
 }

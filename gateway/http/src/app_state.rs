@@ -21,6 +21,7 @@ use crate::blocking::{FORKS_MAX, OPENINGS_MAX, RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_admin::{ClusterAdmin, HistoryFiles, Snapshots};
 use crate::error::Failure;
 use crate::events::Acks;
+use crate::forks::KeptForks;
 use crate::node_rpc::{NodeRoutes, NodeRpc};
 use crate::rendering::LARGE_LISTS_MAX;
 use crate::request::Write;
@@ -105,6 +106,8 @@ pub(crate) struct Inner {
     pub(crate) large_lists: Arc<Semaphore>,
     pub(crate) openings: Arc<Semaphore>,
     pub(crate) forks: Arc<Semaphore>,
+    /// Forks that can be read, until their time is over.
+    pub(crate) kept_forks: Arc<KeptForks>,
     pub(crate) history_reads: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
     pub(crate) resolver: Resolver,
@@ -130,6 +133,7 @@ impl AppState {
             large_lists: Arc::new(Semaphore::new(LARGE_LISTS_MAX)),
             openings: Arc::new(Semaphore::new(OPENINGS_MAX)),
             forks: Arc::new(Semaphore::new(FORKS_MAX)),
+            kept_forks: Arc::default(),
             history_reads: Arc::new(Semaphore::new(1)),
             request_stats,
             resolver: Resolver::default(),

@@ -168,7 +168,7 @@ impl AppState {
         watched: &impl Watched,
     ) -> Result<(Arc<State>, bool), Failure> {
         let options = &read.options;
-        if options.as_of.is_some() {
+        if !options.is_of_now() {
             return self.unchanging(read).await;
         }
         let known_leader = self.fresh(options.consistency, options.min_index).await?;
@@ -196,7 +196,7 @@ impl AppState {
         }
     }
 
-    /// A moment of the past. Who waits for it to change waits in vain, as long as it wants to.
+    /// A moment of the past, or a fork. Who waits for it to change waits in vain, as long as it wants to.
     async fn unchanging(&self, read: &Reading) -> Result<(Arc<State>, bool), Failure> {
         let (state, known_leader) = self.moment(read).await?;
         if read.options.index >= state.index && read.options.index != Index::ZERO {
@@ -209,12 +209,16 @@ impl AppState {
         Ok((state, known_leader))
     }
 
-    /// The state that a read is about: the newest one, or that of the past which it asks for; and whether there is a leader.
+    /// The state that a read is about: the newest one, or that of the past or of the fork which it asks for; and whether there
+    /// is a leader.
     ///
     /// # Errors
-    /// 410 for what is no longer kept, 400 for what is still to come.
+    /// 410 for what is no longer kept, 400 for what is still to come, 404 for a fork that is not there.
     pub(crate) async fn moment(&self, read: &Reading) -> Result<(Arc<State>, bool), Failure> {
         let known_leader = self.fresh(read.options.consistency, read.options.min_index).await?;
+        if let Some(fork) = &read.options.fork {
+            return Ok((self.kept_forks.find(&read.access, fork)?.state().clone(), known_leader));
+        }
         let Some(as_of) = read.options.as_of else { return Ok((self.control.state(), known_leader)) };
         let turn = self.openings.clone().acquire_owned().await.expect("nobody closes the semaphore");
         let history = self.history.clone();
@@ -273,9 +277,9 @@ impl AppState {
     }
 }
 
-/// How new the answer is: of the past, the whole state is that of one index.
+/// How new the answer is: of the past and of forks, the whole state is that of one index.
 fn shown_index(read: &Reading, state: &State, watched: &impl Watched) -> Index {
-    if read.options.as_of.is_some() { state.index } else { watched.index(state) }
+    if read.options.is_of_now() { watched.index(state) } else { state.index }
 }
 
 /// The index that was the newest then.

@@ -18,6 +18,7 @@ mod cluster_admin;
 mod cors;
 mod error;
 pub mod events;
+mod forks;
 mod frames;
 mod gate;
 mod node_rpc;

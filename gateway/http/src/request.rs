@@ -44,6 +44,9 @@ const REQUEST_ID: &str = "x-sojourn-request-id";
 /// The same as the parameter `as_of`, for clients that cannot add one.
 const AS_OF: &str = "x-sojourn-as-of";
 
+/// The same as the parameter `fork`.
+const FORK: &str = "x-sojourn-fork";
+
 /// A read that needs a right: its parameters, checked, once the caller has it.
 pub(crate) struct Read<R>(Reading, PhantomData<R>);
 
@@ -261,10 +264,14 @@ pub(crate) struct OptionalJson<T>(pub T);
 /// # Errors
 /// 400 where `as_of` asks for the past, which this route has none of.
 fn of_now(params: &Params) -> Result<(), Failure> {
-    match params.get("as_of") {
-        None | Some("") => Ok(()),
-        Some(_) => Err(Failure::invalid("this route is of the present alone: `as_of` is not expected")),
+    for name in ["as_of", "fork"] {
+        if params.get(name).is_some_and(|value| !value.is_empty()) {
+            return Err(Failure::invalid(format!(
+                "this route is of the present alone: `{name}` is not expected"
+            )));
+        }
     }
+    Ok(())
 }
 
 impl<R: Right> FromRequestParts<AppState> for Read<R> {
@@ -376,14 +383,28 @@ fn address(parts: &Parts) -> Option<IpAddr> {
 pub(crate) fn params(parts: &Parts) -> Result<Params, Failure> {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
     let Query(mut pairs) = pairs.map_err(|e| Failure::invalid(e.body_text()))?;
-    if let Some(moment) = parts.headers.get(AS_OF) {
-        let moment = moment.to_str().map_err(|_| Failure::invalid("X-Sojourn-As-Of: expected text"))?;
-        if pairs.iter().any(|(name, value)| name == "as_of" && value != moment) {
-            return Err(Failure::invalid("`as_of` and X-Sojourn-As-Of: expected one moment, not two"));
-        }
-        pairs.push(("as_of".to_string(), moment.to_string()));
-    }
+    let both = "`as_of` and X-Sojourn-As-Of: expected one moment, not two";
+    given_in_header(parts, AS_OF, "as_of", both, &mut pairs)?;
+    let both = "`fork` and X-Sojourn-Fork: expected one fork, not two";
+    given_in_header(parts, FORK, "fork", both, &mut pairs)?;
     Ok(Params::new(pairs))
+}
+
+/// Adds what a header says instead of a parameter; `both` is the answer to two that differ.
+fn given_in_header(
+    parts: &Parts,
+    header: &str,
+    name: &str,
+    both: &str,
+    pairs: &mut Vec<(String, String)>,
+) -> Result<(), Failure> {
+    let Some(value) = parts.headers.get(header) else { return Ok(()) };
+    let value = value.to_str().map_err(|_| Failure::invalid(format!("{header}: expected text")))?;
+    if pairs.iter().any(|(given, other)| given == name && other != value) {
+        return Err(Failure::invalid(both));
+    }
+    pairs.push((name.to_string(), value.to_string()));
+    Ok(())
 }
 
 async fn body(request: Request, server: &AppState) -> Result<Bytes, Failure> {

@@ -36,5 +36,6 @@ pub use explanation::{Explanation, GroupExplanation, UNPLACED_MAX, Unplaced};
 pub use feasibility::volumes::node_for as node_for_volume;
 pub use ranking::memory::Memory;
 pub use schedule::{
-    Attempts, Outcome, give_up, is_quarantined, max_attempts, quarantine, schedule, schedule_with,
+    Attempts, GIVEN_UP, Outcome, give_up, is_quarantine, is_quarantined, max_attempts, quarantine, schedule,
+    schedule_with,
 };

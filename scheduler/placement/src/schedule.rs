@@ -98,6 +98,9 @@ impl Attempts {
     }
 }
 
+/// How the description of an evaluation begins that was given up.
+pub const GIVEN_UP: &str = "maximum attempts reached";
+
 /// Ends an evaluation whose plans were rejected [`max_attempts`] times. `last` is the newest attempt.
 pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlement {
     let end = last.settlement.end.as_ref();
@@ -111,7 +114,7 @@ pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlem
         ..blocked(eval, seed, job.job_modified, known.clone())
     });
     let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), next: None, ..known };
-    let description = format!("maximum attempts reached ({})", max_attempts(eval.facts.kind));
+    let description = format!("{GIVEN_UP} ({})", max_attempts(eval.facts.kind));
     let end = EvalEnd { status: EvalStatus::Failed, description, outcome, desired, blocked };
     with_inputs(
         Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) },
@@ -157,7 +160,12 @@ pub fn quarantine(state: &State, eval: &Eval, seed: u64, now: Time, why: &str) -
 
 /// The decision must not be made again, not even to explain it.
 pub fn is_quarantined(eval: &Eval) -> bool {
-    eval.status == EvalStatus::Failed && eval.description.starts_with(QUARANTINED)
+    is_quarantine(eval.status, &eval.description)
+}
+
+/// [`is_quarantined`] of an evaluation that ended so.
+pub fn is_quarantine(status: EvalStatus, description: &str) -> bool {
+    status == EvalStatus::Failed && description.starts_with(QUARANTINED)
 }
 
 const QUARANTINED: &str = "quarantined: ";

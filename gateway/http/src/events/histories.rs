@@ -104,7 +104,7 @@ async fn allocation(
     let state = moment(&server, &read).await?;
     let (index, history) = (state.index, server.history.clone());
     let find = move || {
-        let alloc = find_alloc(&state, &history, &id)?;
+        let alloc = find_alloc(&state, &history, index, &id)?;
         let life = history.life(alloc, index, PATIENCE).map_err(|error| failed(&error))?;
         if !may_see(&state, &read.access, alloc, life.placement.as_ref()) {
             return Err(unknown_alloc());
@@ -157,7 +157,15 @@ async fn deployment(
 }
 
 /// Up to where a history is wanted. Without `as_of` it is read also while nobody leads: that is when it is needed.
+///
+/// # Errors
+/// As for the moment; and a fork has no history, because nothing of it is written.
 pub(super) async fn moment(server: &AppState, read: &Reading) -> Result<Arc<State>, Failure> {
+    if read.options.fork.is_some() {
+        return Err(Failure::invalid(
+            "this route reads the log, and nothing of a fork is written there: `fork` is not expected",
+        ));
+    }
     match read.options.as_of {
         None => Ok(server.control.state()),
         Some(_) => Ok(server.moment(read).await?.0),
@@ -200,9 +208,16 @@ async fn story(
 
 /// The allocation with this id, or the only one whose id begins so: also one that has been forgotten.
 ///
+/// The log is looked at up to `until`.
+///
 /// # Errors
 /// 404, or 400 where there are several.
-pub(crate) fn find_alloc(state: &State, history: &History, text: &str) -> Result<AllocId, Failure> {
+pub(crate) fn find_alloc(
+    state: &State,
+    history: &History,
+    until: Index,
+    text: &str,
+) -> Result<AllocId, Failure> {
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
@@ -211,7 +226,7 @@ pub(crate) fn find_alloc(state: &State, history: &History, text: &str) -> Result
         return Err(unknown_alloc());
     }
     let known = state.allocs.with_prefix(text).map(|row| state.allocs.get(row).id).take(2);
-    let forgotten = history.allocs_with_prefix(text, 2, state.index, PATIENCE);
+    let forgotten = history.allocs_with_prefix(text, 2, until, PATIENCE);
     let mut found: Vec<AllocId> = known.chain(forgotten.map_err(|error| failed(&error))?).collect();
     found.sort_unstable();
     found.dedup();

@@ -18,6 +18,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::events::{find_alloc, may_see, transition, unknown_alloc};
 use crate::request::{Read, Reading};
+use crate::view::decisions::Past;
 use crate::view::why;
 
 /// How long an answer waits until the history is indexed; without it only the transitions are left out.
@@ -35,9 +36,9 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = jobs::key(&read.params, &id);
-    answered(server, read, move |server, state, _| {
+    answered(server, read, move |past, state, _| {
         let row = state.jobs.find(&key).ok_or_else(|| Failure::not_found(jobs::NOT_FOUND))?;
-        Ok(why::job(&server.history, state, row))
+        Ok(why::job(past, state, row))
     })
     .await
 }
@@ -62,9 +63,9 @@ async fn evaluation(
     Path(id): Path<String>,
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
-    answered(server, read, move |server, state, read| {
+    answered(server, read, move |past, state, read| {
         let eval = read.eval(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
-        Ok(why::evaluation(&server.history, state, eval))
+        Ok(why::evaluation(past, state, eval))
     })
     .await
 }
@@ -94,18 +95,19 @@ async fn allocation(
     Path(id): Path<String>,
     read: Read<Somewhere<ReadJob>>,
 ) -> Answer {
-    answered(server, read, move |server, state, read| {
-        let id = find_alloc(state, &server.history, &id)?;
-        let life = server.history.life(id, state.index, PATIENCE).map(|life| life.until(state.index));
+    answered(server, read, move |past, state, read| {
+        let until = past.until(state.index);
+        let id = find_alloc(state, past.history, until, &id)?;
+        let life = past.history.life(id, until, PATIENCE).map(|life| life.until(until));
         let placed = life.as_ref().ok().and_then(|life| life.placement.as_ref());
         if !may_see(state, &read.access, id, placed) {
             return Err(unknown_alloc());
         }
         let mut why = match state.allocs.lookup(id) {
-            Some(alloc) => why::allocation(&server.history, state, alloc),
+            Some(alloc) => why::allocation(past, state, alloc),
             None => {
                 let placement = life.as_ref().ok().and_then(|life| life.placement.as_ref());
-                why::forgotten(&server.history, state, id, placement.ok_or_else(unknown_alloc)?)
+                why::forgotten(past, state, id, placement.ok_or_else(unknown_alloc)?)
             }
         };
         match life {
@@ -127,15 +129,17 @@ async fn allocation(
 async fn answered<T: Serialize + Send + 'static>(
     server: AppState,
     read: impl Into<Reading>,
-    explain: impl FnOnce(&AppState, &Arc<State>, &Reading) -> Result<T, Failure> + Send + 'static,
+    explain: impl FnOnce(Past<'_>, &Arc<State>, &Reading) -> Result<T, Failure> + Send + 'static,
 ) -> Answer {
     let read = read.into();
     let (state, known_leader) = server.moment(&read).await?;
+    let fork = read.options.fork.as_ref().map(|id| server.kept_forks.find(&read.access, id)).transpose()?;
+    let fork_of = fork.map(|fork| fork.base().index);
     let turn = server.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
     let index: Index = state.index;
     let explained = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        explain(&server, &state, &read)
+        explain(Past { history: &server.history, fork_of }, &state, &read)
     });
     let response = answer::json(&explained.await??);
     Ok(answer::with_meta(response, &answer::Meta { index, known_leader, next_token: None }))

@@ -11,7 +11,7 @@ use crate::guarded::{Guarded, NOBODY};
 use crate::support::{Cluster, Got, assert_holds, job_json, node_document, node_id, request};
 
 /// A node with the driver of the jobs here.
-async fn able_node(cluster: &Cluster, number: u8) -> NodeId {
+pub async fn able_node(cluster: &Cluster, number: u8) -> NodeId {
     let node = node_id(number);
     let driver = DriverInfo { detected: true, healthy: true, ..DriverInfo::default() };
     let drivers = [("raw_exec".to_string(), driver)].into_iter().collect();
@@ -22,7 +22,7 @@ async fn able_node(cluster: &Cluster, number: u8) -> NodeId {
 }
 
 /// Two nodes in two datacenters, and a job of two allocations that run.
-async fn begun() -> Cluster {
+pub async fn begun() -> Cluster {
     let cluster = Cluster::start().await;
     for number in [1, 2] {
         able_node(&cluster, number).await;
@@ -48,11 +48,11 @@ async fn begun() -> Cluster {
     cluster
 }
 
-async fn ask(cluster: &Cluster, body: &Value) -> Got {
+pub async fn ask(cluster: &Cluster, body: &Value) -> Got {
     cluster.send(request(Method::POST, "/v1/fork", Body::from(body.to_string()))).await
 }
 
-async fn answer(cluster: &Cluster, body: &Value) -> Value {
+pub async fn answer(cluster: &Cluster, body: &Value) -> Value {
     let got = ask(cluster, body).await;
     assert_eq!(got.status, 200, "{}", got.text());
     got.json()
@@ -131,11 +131,11 @@ async fn what_cannot_be_meant_is_refused_by_its_name() {
     let cluster = begun().await;
     let kinds = "drain, down, add, job, stop, scale, scheduler";
     for (body, status, why) in [
-        (json!([]), 400, "expected an object with as_of, changes, until".to_string()),
+        (json!([]), 400, "expected an object with as_of, changes, until, ttl".to_string()),
         (
             json!({"changed": []}),
             400,
-            "unknown field \"changed\": expected as_of, changes, until".to_string(),
+            "unknown field \"changed\": expected as_of, changes, until, ttl".to_string(),
         ),
         (json!({"changes": 7}), 400, "changes: ".to_string()),
         (

@@ -15,6 +15,7 @@ mod families;
 mod fork;
 mod guarded;
 mod jobs;
+mod kept_forks;
 mod keyring;
 mod logins;
 mod monitor;

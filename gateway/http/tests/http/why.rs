@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Cluster, assert_holds, job_json, node_document, node_id};
 
 /// A node that runs what the jobs here ask for.
-async fn able_node(cluster: &Cluster, number: u8) -> NodeId {
+pub async fn able_node(cluster: &Cluster, number: u8) -> NodeId {
     able_node_of(cluster, number, "").await
 }
 
@@ -22,7 +22,7 @@ async fn able_node_of(cluster: &Cluster, number: u8, class: &str) -> NodeId {
 }
 
 /// As a worker would: schedules and settles. `seed` is what the plan says it was drawn from.
-async fn work(cluster: &Cluster, eval: EvalId, drawn: u64, seed: u64) {
+pub async fn work(cluster: &Cluster, eval: EvalId, drawn: u64, seed: u64) {
     let state = cluster.control.state();
     let found = state.evals.lookup(eval).unwrap();
     let mut settlement = placement::schedule(&state, found, drawn, state.time).settlement;
@@ -37,7 +37,7 @@ fn large(memory: i64) -> Value {
     job
 }
 
-async fn register(cluster: &Cluster, job: &Value) -> EvalId {
+pub async fn register(cluster: &Cluster, job: &Value) -> EvalId {
     let registered = cluster.put("/v1/jobs", &json!({"Job": job})).await;
     registered.json()["EvalID"].as_str().unwrap_or_else(|| panic!("{}", registered.text())).parse().unwrap()
 }

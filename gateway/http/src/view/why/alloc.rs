@@ -1,7 +1,7 @@
 //! Why an allocation is where it is, how its tasks are, and what follows when it fails.
 
 use base::Index;
-use history::{History, Placement};
+use history::Placement;
 
 use api::{AllocWhy, Decision, DisconnectNow, Link, RescheduleNow, TaskNow};
 use model::document::{AllocationMetric, List, Map, TaskState};
@@ -11,7 +11,8 @@ use state::State;
 use state::alloc::Alloc;
 use state::alloc::reschedule::{self, Policy};
 
-use super::{again, as_logged, plans, waits};
+use super::super::decisions::{Past, as_logged, plan_of};
+use super::{again, waits};
 
 /// Allocations of a chain that are shown, on each side.
 const CHAIN_MAX: usize = 16;
@@ -29,10 +30,10 @@ const TROUBLES: [&str; 8] = [
     "Alloc Unhealthy",
 ];
 
-pub(crate) fn allocation(history: &History, state: &State, alloc: &Alloc) -> AllocWhy {
+pub(crate) fn allocation(past: Past<'_>, state: &State, alloc: &Alloc) -> AllocWhy {
     let stored = AllocationMetric::clone(&alloc.metrics);
     let which = Placed { id: alloc.id, eval: alloc.eval, group: &alloc.group, at: alloc.created };
-    let (decision, placed) = decided(history, &which, stored);
+    let (decision, placed) = decided(past, &which, stored);
     let find = |id: &AllocId| state.allocs.lookup(*id).map(|other| link(state, other));
     let tasks = alloc.report.task_states.iter();
     AllocWhy {
@@ -65,11 +66,11 @@ pub(crate) fn allocation(history: &History, state: &State, alloc: &Alloc) -> All
 }
 
 /// An allocation that the state does not have any more, as far as the log says.
-pub(crate) fn forgotten(history: &History, state: &State, id: AllocId, placement: &Placement) -> AllocWhy {
+pub(crate) fn forgotten(past: Past<'_>, state: &State, id: AllocId, placement: &Placement) -> AllocWhy {
     let event = &placement.event;
     let stored = if event.metrics.is_empty() { AllocationMetric::default() } else { event.metrics.read() };
     let which = Placed { id, eval: event.eval, group: &event.group, at: placement.index };
-    let (decision, placed) = decided(history, &which, stored);
+    let (decision, placed) = decided(past, &which, stored);
     let node = state.nodes.find(placement.node).map(|row| state.nodes.cold(row).document.name.clone());
     AllocWhy {
         id: id.to_string(),
@@ -97,21 +98,17 @@ struct Placed<'a> {
 }
 
 /// The decision that placed it, made again, with what it saw; `stored` is what the log says of that.
-fn decided(
-    history: &History,
-    which: &Placed,
-    stored: AllocationMetric,
-) -> (Decision, Option<AllocationMetric>) {
+fn decided(past: Past<'_>, which: &Placed, stored: AllocationMetric) -> (Decision, Option<AllocationMetric>) {
     let mut decision = Decision { eval_id: which.eval.to_string(), ..Decision::default() };
     let mut placed = Some(stored);
-    match placement_of(history, which) {
+    match placement_of(past, which) {
         Ok(plan) => {
             (decision.snapshot, decision.time) = (plan.snapshot.0, plan.now.into());
             decision.seed = plan.seed.to_string();
-            match again(history, plan.eval, plan.snapshot, plan.seed, plan.now) {
+            match again(past, plan.eval, plan.snapshot, plan.seed, plan.now) {
                 Ok(reasons) => {
                     decision.recomputed = true;
-                    decision.as_logged = as_logged(history, which.at, plan.eval, plan.seed, &reasons.outcome);
+                    decision.as_logged = as_logged(past, which.at, plan.eval, plan.seed, &reasons.outcome);
                     let group = reasons.groups.get(which.group);
                     placed = group.and_then(|group| group.placed.clone()).or(placed);
                 }
@@ -133,13 +130,16 @@ fn node_names(state: &State, metric: &AllocationMetric) -> Map<String, String> {
 }
 
 /// The verdict on the plan that placed an allocation.
-fn placement_of(history: &History, which: &Placed) -> Result<PlanCommitted, String> {
+fn placement_of(past: Past<'_>, which: &Placed) -> Result<PlanCommitted, String> {
     let gone =
         || format!("the log no longer reaches back to index {}: only what was stored is shown", which.at);
-    let batch = history.batch(which.at).ok().flatten().ok_or_else(gone)?;
-    let mut plans = plans(&batch)?.into_iter();
-    let plan = plans.find(|(plan, placed)| plan.eval == which.eval && placed.contains_key(&which.id));
-    plan.map(|(plan, _)| plan).ok_or_else(|| "the log does not say which plan placed it".to_string())
+    if past.fork_of.is_some_and(|base| which.at > base) {
+        return Err("it was placed on a fork, which keeps no log: only what was stored is shown".to_string());
+    }
+    let batch = past.batch(which.at).ok().flatten().ok_or_else(gone)?;
+    let batch = batch.decode().map_err(|error| error.to_string())?;
+    plan_of(&batch, which.eval, which.id)
+        .ok_or_else(|| "the log does not say which plan placed it".to_string())
 }
 
 fn chain(state: &State, alloc: &Alloc) -> Vec<Link> {

@@ -4,30 +4,27 @@ mod against;
 mod alloc;
 mod deployment;
 mod node;
-mod round;
 mod slots;
 mod waits;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use base::Index;
-use history::{History, HistoryError};
-use journal::EncodedBatch;
-use model::event::{EvalOutcome, PlanCommitted};
-use model::{AllocId, EvalId, EvalStatus, Event, NodeId};
-use placement::{Outcome, Reasons, explain};
+use model::event::EvalOutcome;
+use model::{EvalId, EvalStatus};
+use placement::{Reasons, explain};
 use state::State;
 use state::eval::Eval;
 use state::job::JobRow;
 
 use api::{Decision, DispatchNow, EvalWhy, GroupNow, JobWhy};
 
+use super::decisions::{Past, as_logged, plan_ahead};
+
 pub(crate) use against::why_not;
 pub(crate) use alloc::{allocation, forgotten};
 pub(crate) use deployment::deployment;
 pub(crate) use node::node;
 
-pub(crate) fn job(history: &History, state: &State, row: JobRow) -> JobWhy {
+pub(crate) fn job(past: Past<'_>, state: &State, row: JobRow) -> JobWhy {
     let job = state.jobs.get(row);
     let wanted = |name: &str| job.current().group(name).and_then(|group| group.count).unwrap_or(0);
     let groups = job.groups.iter().map(|(name, counts)| {
@@ -56,7 +53,7 @@ pub(crate) fn job(history: &History, state: &State, row: JobRow) -> JobWhy {
         deployment: deployment::newest(state, row).map(|newest| deployment(state, newest)),
         next_launch: waits::next_launch(state, row).map(Into::into),
         dispatch: dispatch(state, row),
-        evaluation: newest_decision(state, row).map(|eval| evaluation(history, state, eval)),
+        evaluation: newest_decision(state, row).map(|eval| evaluation(past, state, eval)),
     }
 }
 
@@ -80,7 +77,7 @@ fn newest_decision(state: &State, row: JobRow) -> Option<&Eval> {
     evals.filter(|eval| !eval.gone).find(|eval| eval.outcome.snapshot > Index::ZERO)
 }
 
-pub(crate) fn evaluation(history: &History, state: &State, eval: &Eval) -> EvalWhy {
+pub(crate) fn evaluation(past: Past<'_>, state: &State, eval: &Eval) -> EvalWhy {
     let mut why = EvalWhy {
         id: eval.id().to_string(),
         job_id: eval.facts.key.id.clone(),
@@ -108,11 +105,11 @@ pub(crate) fn evaluation(history: &History, state: &State, eval: &Eval) -> EvalW
         why.decision.note = "it is not decided again: it ended a scheduler".to_string();
         return why;
     }
-    match again(history, made_for.id(), snapshot, seed, now) {
+    match again(past, made_for.id(), snapshot, seed, now) {
         Ok(reasons) => {
             why.decision.recomputed = true;
             why.decision.as_logged =
-                as_logged(history, made_for.modified, made_for.id(), seed, &reasons.outcome);
+                as_logged(past, made_for.modified, made_for.id(), seed, &reasons.outcome);
             why.groups = reasons.groups.into();
         }
         Err(note) => why.decision.note = note,
@@ -133,55 +130,15 @@ fn decided<'s>(state: &'s State, eval: &'s Eval) -> &'s Eval {
 /// # Errors
 /// Why that cannot be done, in words.
 fn again(
-    history: &History,
+    past: Past<'_>,
     eval: EvalId,
     snapshot: Index,
     seed: u64,
     now: base::Time,
 ) -> Result<Reasons, String> {
-    let state = history.state_at(snapshot).map_err(|error| match error {
-        HistoryError::Gone { .. } => {
-            format!("the log no longer reaches back to index {snapshot}: only what was stored is shown")
-        }
-        other => format!("the state at index {snapshot} cannot be made again: {other}"),
-    })?;
-    let state = round::plan_ahead(history, &state, seed, now)?;
+    let state = past.state_at(snapshot)?;
+    let state = plan_ahead(past, &state, seed, now)?;
     let eval = state.evals.lookup(eval);
     let eval = eval.ok_or_else(|| format!("the state at index {snapshot} does not know the evaluation"))?;
     Ok(explain(&state, eval, seed, now, &jobspec::imply_constraints))
-}
-
-/// The allocations that a plan placed, and where.
-type Placements = BTreeMap<AllocId, NodeId>;
-
-/// The plans of a batch.
-fn plans(batch: &EncodedBatch) -> Result<Vec<(PlanCommitted, Placements)>, String> {
-    let batch = batch.decode().map_err(|error| error.to_string())?;
-    let mut plans: Vec<(PlanCommitted, Placements)> = Vec::new();
-    for logged in batch.events {
-        match logged.event {
-            Event::PlanCommitted(plan) => plans.push((plan, BTreeMap::new())),
-            Event::AllocsPlaced(placed) => {
-                if let Some((_, allocs)) = plans.last_mut() {
-                    allocs.extend(placed.ids.into_iter().zip(placed.nodes));
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(plans)
-}
-
-/// Whether the plan came out as the log has it; `None` when the log does not say.
-fn as_logged(history: &History, at: Index, eval: EvalId, seed: u64, outcome: &Outcome) -> Option<bool> {
-    let plan = &outcome.settlement.plan;
-    let plans = plans(&history.batch(at).ok()??).ok()?;
-    let logged = plans.into_iter().find(|(plan, _)| plan.eval == eval && plan.seed == seed);
-    let Some((verdict, placed)) = logged else {
-        return plan.is_empty().then_some(true);
-    };
-    let refused: BTreeSet<NodeId> = verdict.rejected.iter().map(|refused| refused.node).collect();
-    let again =
-        plan.placed.iter().flat_map(|placed| placed.ids.iter().copied().zip(placed.nodes.iter().copied()));
-    Some(again.filter(|(_, node)| !refused.contains(node)).collect::<BTreeMap<_, _>>() == placed)
 }

@@ -1,121 +1,37 @@
-//! What would happen: changes on a fork of the state, which nobody else sees.
+//! The changes of a fork, read from a request. Each takes the right to plan it.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use api::{
-    ForkAdd, ForkChange, ForkDown, ForkRequest, ForkScale, JobRegisterRequest, Params, SchedulerConfiguration,
-};
-use axum::Router;
-use axum::extract::State as With;
-use control::whatif::{
-    ADDED_MAX, Change, DURATION_MAX, Question, Unfound, Until, find_datacenter, find_node, forecast,
-};
+use api::{ForkAdd, ForkChange, ForkDown, ForkScale, JobRegisterRequest, Params, SchedulerConfiguration};
+use control::whatif::{ADDED_MAX, Change, Unfound, find_datacenter, find_node};
 use model::JobKey;
-use model::document::{ForkResult, input};
 use serde_json::Value;
 use state::State;
 
-use super::register::registration;
-use super::{scheduler, write};
-use crate::access::{Access, PlanJob, ReadJob, ReadNodes, WriteNodes, WriteOperator};
-use crate::answer::{self, Answer};
-use crate::app_state::{AppState, now};
-use crate::blocking::FORKS_MAX;
+use super::super::register::registration;
+use super::super::scheduler;
+use crate::access::{Access, PlanJob, WriteNodes, WriteOperator};
+use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::request::{Json, Read, Reading};
 
-/// Most changes of one fork.
+/// Most changes of one request.
 const CHANGES_MAX: usize = 64;
 
-/// The longest time that a fork may take. The answer then says how far it came.
-const TIME_MAX: Duration = Duration::from_secs(20);
-
-pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/v1/fork", write(fork))
-}
-
-async fn fork(With(server): With<AppState>, read: Read<ReadNodes>, Json(body): Json<Value>) -> Answer {
-    check_names(&body)?;
-    let request: ForkRequest = input::from_request(body)?;
-    let mut read = Reading::from(read);
-    begin_at(&mut read, &request.as_of)?;
-    let until = until(&request.until)?;
-    // Before its state is opened: that takes memory too.
-    let turn = server.forks.clone().try_acquire_owned().map_err(|_| {
-        Failure::too_many(format!("{FORKS_MAX} forks are being computed already: try again in a second"))
-    })?;
-    let (state, known_leader) = server.moment(&read).await?;
-    may_see_all(&read.access, &state)?;
-    let asking = Asking { server: &server, params: &read.params, access: &read.access, state: &state };
-    let changes = asking.changes(request)?;
-    let now = if read.options.as_of.is_some() { state.time } else { now() };
-    let question = Question { changes, until, now, job_count_max: server.job_count_max };
-    let index = state.index;
-    // Dropped when nobody waits for the answer any more.
-    let caller = Arc::new(());
-    let waiting = Arc::downgrade(&caller);
-    let computed = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        let began = Instant::now();
-        forecast(&state, &question, &|| waiting.strong_count() > 0 && began.elapsed() < TIME_MAX)
-    });
-    let result: ForkResult = computed.await??;
-    drop(caller);
-    let response = answer::json(&result);
-    Ok(answer::with_meta(response, &answer::Meta { index, known_leader, next_token: None }))
-}
-
-/// The moment may stand in the body, or where reads have it.
-fn begin_at(read: &mut Reading, as_of: &str) -> Result<(), Failure> {
-    let given = Params::new(vec![("as_of".to_string(), as_of.to_string())]).moment("as_of")?;
-    match (given, read.options.as_of) {
-        (Some(given), Some(other)) if given != other => {
-            Err(Failure::invalid("`as_of` of the body and of the request: expected one moment, not two"))
-        }
-        (Some(_), _) => {
-            read.options.as_of = given;
-            Ok(())
-        }
-        (None, _) => Ok(()),
-    }
-}
-
-fn until(text: &str) -> Result<Until, Failure> {
-    if matches!(text, "" | "quiet") {
-        return Ok(Until::Quiet);
-    }
-    let span = text.parse::<base::Duration>().ok();
-    let fits = span.filter(|span| span.0 > 0 && *span <= DURATION_MAX);
-    fits.map(Until::Passed).ok_or_else(|| {
-        Failure::invalid(format!(
-            "until: {text:?}: expected \"quiet\", or a time like \"1h\" up to {DURATION_MAX}"
-        ))
-    })
-}
-
-/// What a fork says is about all jobs and nodes: what is moved is anybody's.
-fn may_see_all(access: &Access, state: &State) -> Result<(), Failure> {
-    state.namespaces.names().into_iter().try_for_each(|namespace| access.require::<ReadJob>(namespace))
-}
-
 /// What the changes of a request mean.
-struct Asking<'a> {
-    server: &'a AppState,
-    params: &'a Params,
-    access: &'a Access,
-    state: &'a State,
+pub(super) struct Asking<'a> {
+    pub server: &'a AppState,
+    pub params: &'a Params,
+    pub access: &'a Access,
+    pub state: &'a State,
 }
 
 impl Asking<'_> {
-    fn changes(&self, request: ForkRequest) -> Result<Vec<Change>, Failure> {
-        let count = request.changes.len();
+    pub(super) fn changes(&self, wanted: Vec<ForkChange>) -> Result<Vec<Change>, Failure> {
+        let count = wanted.len();
         if count > CHANGES_MAX {
             return Err(Failure::invalid(format!(
                 "changes: {count} are given: expected at most {CHANGES_MAX}"
             )));
         }
-        let changes = request.changes.0.into_iter().enumerate();
+        let changes = wanted.into_iter().enumerate();
         let read = |(number, change)| {
             self.change(change).map_err(|wrong| wrong.about(&format!("changes[{number}].")))
         };
@@ -209,8 +125,8 @@ const CHANGE: [&str; 7] = ["drain", "down", "add", "job", "stop", "scale", "sche
 ///
 /// # Errors
 /// 400 with the name of a field that nobody knows, and with the change that has several.
-fn check_names(body: &Value) -> Result<(), Failure> {
-    expect("", body, &["as_of", "changes", "until"])?;
+pub(super) fn check_names(body: &Value, known: &[&str]) -> Result<(), Failure> {
+    expect("", body, known)?;
     let changes = field(body, "changes").and_then(Value::as_array).into_iter().flatten();
     for (number, change) in changes.enumerate() {
         let path = format!("changes[{number}]");
@@ -261,7 +177,7 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     fields.find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null()).map(|(_, value)| value)
 }
 
-fn expect(path: &str, value: &Value, known: &[&str]) -> Result<(), Failure> {
+pub(super) fn expect(path: &str, value: &Value, known: &[&str]) -> Result<(), Failure> {
     let dot = if path.is_empty() { "" } else { ": " };
     let Some(fields) = value.as_object() else {
         return Err(Failure::invalid(format!("{path}{dot}expected an object with {}", known.join(", "))));

@@ -158,6 +158,65 @@ pub struct HistoryVerified {
     pub digests: Map<String, String>,
 }
 
+/// The answer of `GET /v1/history/decisions`: the decisions of a part of the log, made again by the server that answers.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DecisionsAgain {
+    /// After which index it began, and with which it ended.
+    pub from: u64,
+    pub to: u64,
+    /// The newest index there is.
+    pub newest: u64,
+    /// Decisions that the log has there: those that come out the same, those that do not, and those that could not be made again.
+    pub decisions: u64,
+    pub same: u64,
+    pub differing: u64,
+    pub not_made: u64,
+    /// Those that differ or could not be made again, by index.
+    pub differences: List<DecisionAgain>,
+    /// There are more; the counts are of all.
+    pub cut_short: bool,
+}
+
+/// A decision that comes out differently, or could not be made again.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DecisionAgain {
+    /// Of the batch that has it, and of the state that it was made on.
+    pub index: u64,
+    pub snapshot: u64,
+    #[serde(rename = "EvalID")]
+    pub eval_id: String,
+    pub namespace: String,
+    #[serde(rename = "JobID")]
+    pub job_id: String,
+    pub triggered_by: String,
+    /// False for one that could not be made again, for the reason that is given.
+    pub made: bool,
+    /// As far as it is known.
+    pub reason: String,
+    /// Allocations that are placed elsewhere, or by one of the two only.
+    pub placements: List<PlacementAgain>,
+    /// What else differs, in words.
+    pub changes: List<String>,
+    /// There are more placements.
+    pub cut_short: bool,
+}
+
+/// Where an allocation is placed by the log, and where it would be now; empty where it is not.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct PlacementAgain {
+    #[serde(rename = "ID")]
+    pub id: String,
+    #[serde(rename = "LoggedNodeID")]
+    pub logged_node_id: String,
+    pub logged_node_name: String,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub node_name: String,
+}
+
 /// The answer of `GET /v1/operator/history`: how much history the server has that answers, and where.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

@@ -256,7 +256,7 @@ held! {
 held! {
     our_types our_zeros our_empties
     api {
-        AllocWhy AllocationHistory AllocationTransition ChainFact Decision DeploymentGroup DeploymentWhy DisconnectNow
+        AllocWhy AllocationHistory AllocationTransition ChainFact Decision DecisionAgain DecisionsAgain PlacementAgain DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy EventChain EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
         EventCursorResetRequest FactCause ForkAdd ForkAdvanceRequest ForkChange ForkChangesRequest ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
         HistoryArchive HistoryFileVerified HistoryStorage HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
 use history::{History, HistoryError, Life, Line, LogPage, Object, Placement, Transition, Verified};
-use model::{AllocId, Caller, DeploymentId, EvalId, JobKey};
+use model::{Algorithm, AllocId, Caller, DeploymentId, EvalId, JobKey};
 use state::State;
 
 use crate::access::{Access, Management, ReadJob, ReadNodes, Right, Somewhere};
@@ -21,6 +21,7 @@ use crate::app_state::AppState;
 use crate::blocking::{index_of, past};
 use crate::error::Failure;
 use crate::request::{Read, ReadNow, Reading};
+use crate::view::decisions::{Regression, regression};
 
 /// How long a reader of a history waits until it has what the state shows already.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,6 +36,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/history", get(log))
         .route("/v1/history/verify", get(verify))
+        .route("/v1/history/decisions", get(decisions))
         .route("/v1/allocation/{id}/history", get(allocation))
         .route("/v1/job/{id}/history", get(job))
         .route("/v1/node/{id}/history", get(node))
@@ -94,6 +96,43 @@ async fn verify(With(server): With<AppState>, read: ReadNow<Management>) -> Answ
     let Verified { to, newest, batches, events, bytes, .. } = verified;
     let (from, to, newest) = (from.0, to.0, newest.0);
     answered(&server, verified.to, &HistoryVerified { from, to, newest, batches, events, bytes, digests })
+}
+
+/// The decisions of a part of the log, made again: from `since`, the oldest state there is without it.
+async fn decisions(With(server): With<AppState>, read: ReadNow<Management>) -> Answer {
+    read.0.without_filter()?;
+    let since = read.0.params.moment("since")?;
+    let algorithm =
+        match read.0.params.get("algorithm") {
+            None | Some("") => None,
+            Some(name) => Some(Algorithm::from_word(name).ok_or_else(|| {
+                Failure::invalid(format!("algorithm: {name:?}: expected binpack or spread"))
+            })?),
+        };
+    let _turn = server.openings.clone().acquire_owned().await.expect("nobody closes the semaphore");
+    let history = server.history.clone();
+    let made = blocking(move || {
+        let from = begin(&history, since);
+        let made = from.and_then(|from| regression(&history, from, Regression { algorithm }));
+        made.map_err(|error| past("since", &error))
+    });
+    let made = made.await?;
+    answered(&server, Index(made.to), &made)
+}
+
+/// After which index decisions are made again. A time that lies before all that is kept means all of it.
+fn begin(history: &History, since: Option<AsOf>) -> Result<Index, HistoryError> {
+    let (oldest, newest) = (history.oldest()?, history.newest());
+    match since {
+        None => Ok(oldest),
+        Some(AsOf::Index(index)) if index < oldest => Err(HistoryError::Gone { oldest }),
+        Some(AsOf::Index(index)) if index > newest => Err(HistoryError::Ahead { newest }),
+        Some(AsOf::Index(index)) => Ok(index),
+        Some(moment) => match index_of(history, moment) {
+            Err(HistoryError::Gone { .. }) => Ok(oldest),
+            found => found,
+        },
+    }
 }
 
 async fn allocation(

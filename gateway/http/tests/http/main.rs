@@ -8,6 +8,7 @@ mod audit;
 mod chains;
 mod client;
 mod cursors;
+mod decisions;
 mod deployments;
 mod evaluations;
 mod exec;

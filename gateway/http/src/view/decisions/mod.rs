@@ -1,15 +1,17 @@
 //! Decisions of the scheduler that are made again from the log, and compared with what stands there.
 //!
 //! [`past`] is what of the log may be looked at, [`recorded`] a decision as the log has it, [`round`] the plans that came
-//! before it in its round.
+//! before it in its round, [`regression`] the decisions of a part of the log, one after the other.
 
 mod past;
 mod recorded;
+mod regression;
 mod round;
 
 pub(crate) use past::Past;
 use recorded::decisions;
 pub(crate) use recorded::plan_of;
+pub(crate) use regression::{Regression, regression};
 pub(crate) use round::plan_ahead;
 
 use base::Index;

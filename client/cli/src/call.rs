@@ -101,6 +101,8 @@ const AS_OF: Flag<String> = Flag::value(
     "MOMENT",
     "Show what was then: an index, a time like 2026-01-02T15:04:05Z, or a span like -15m.",
 );
+pub(crate) const FORK: Flag<String> =
+    Flag::value("fork", "ID", "Show what would be, on a fork that whatif -keep has made.");
 const NO_COLOR: Flag<bool> = Flag::switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR and NO_COLOR.");
 const FORCE_COLOR: Flag<bool> =
     Flag::switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR.");
@@ -134,6 +136,7 @@ pub(crate) const CLIENT_FLAGS: FlagList = &[
     &NAMESPACE,
     &TOKEN,
     &AS_OF,
+    &FORK,
     &NO_COLOR,
     &FORCE_COLOR,
     &CA_CERT,
@@ -194,7 +197,7 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub(crate) fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
-        self.client_at(namespace, self.args.value(&AS_OF).unwrap_or_default())
+        self.client_of(namespace, self.args.value(&AS_OF).unwrap_or_default(), self.fork())
     }
 
     /// As [`Call::client_in`], of another moment.
@@ -202,6 +205,23 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub(crate) fn client_at(&self, namespace: &str, as_of: &str) -> Result<Client, Failure> {
+        self.client_of(namespace, as_of, self.fork())
+    }
+
+    /// The kept fork that is read; empty for none.
+    pub(crate) fn fork(&self) -> &str {
+        self.args.value(&FORK).unwrap_or_default()
+    }
+
+    /// As [`Call::client_in`], for commands to which a fork is something to work on rather than what they read.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub(crate) fn client_beside_fork(&self, namespace: &str) -> Result<Client, Failure> {
+        self.client_of(namespace, self.args.value(&AS_OF).unwrap_or_default(), "")
+    }
+
+    fn client_of(&self, namespace: &str, as_of: &str, fork: &str) -> Result<Client, Failure> {
         let builder = Builder {
             address: self.address().to_string(),
             basic_auth: self.environment.http_auth.clone(),
@@ -209,6 +229,7 @@ impl Call {
             region: self.setting(&REGION, &self.environment.region, "").to_string(),
             namespace: namespace.to_string(),
             as_of: as_of.to_string(),
+            fork: fork.to_string(),
             tls: self.tls()?,
         };
         builder.build().doing("initializing client")

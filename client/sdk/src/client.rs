@@ -47,6 +47,8 @@ pub struct Builder {
     pub basic_auth: String,
     /// The moment that every read is of: an index, a time or a span like `-15m`. Writes are refused with it.
     pub as_of: String,
+    /// The kept fork that every read is of. Writes are refused with it.
+    pub fork: String,
     /// Counts for `https://` only.
     pub tls: ClientOptions,
 }
@@ -116,6 +118,9 @@ impl Builder {
             let moment = HeaderValue::from_str(&self.as_of).map_err(|_| unfit("moment"))?;
             headers.insert(AS_OF_HEADER, moment);
         }
+        if !self.fork.is_empty() {
+            headers.insert(FORK_HEADER, HeaderValue::from_str(&self.fork).map_err(|_| unfit("fork"))?);
+        }
         http = http.default_headers(headers);
         let address = match self.address.split_once("://") {
             Some(("http" | "https", _)) => self.address.trim_end_matches('/').to_string(),
@@ -156,6 +161,7 @@ impl Builder {
 }
 
 const AS_OF_HEADER: HeaderName = HeaderName::from_static("x-sojourn-as-of");
+const FORK_HEADER: HeaderName = HeaderName::from_static("x-sojourn-fork");
 const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-nomad-token");
 
 impl Client {
@@ -222,7 +228,7 @@ impl Client {
         Ok(Answer { value, index: Index(index), next_token })
     }
 
-    /// The index of the moment that this client reads: that of `as_of` if it has one.
+    /// The index of what this client reads: of its `as_of` or its `fork` if it has one.
     ///
     /// # Errors
     /// The agent cannot be reached, or there is no such moment.

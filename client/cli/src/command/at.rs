@@ -21,10 +21,11 @@ pub(super) static COMMAND: Command = Command {
     name: "at",
     aliases: &[],
     arguments: "<moment> -- <program> [<argument>...]",
-    summary: "Run a program that sees the cluster as it was at a moment.",
+    summary: "Run a program that sees the cluster as it was at a moment, or as it would be.",
     details: "The moment is an index, a time like 2026-01-02T15:04:05Z, or a span like -15m; all that the program reads is\n\
               of the one index that was the newest then. It gets an address of its own in NOMAD_ADDR, which only reads.\n\
-              Examples: at -15m -- nomad job status web; at 48213 -serve 127.0.0.1:4747.",
+              With -fork there is no moment: it sees that fork. Examples: at -15m -- nomad job status web;\n\
+              at 48213 -serve 127.0.0.1:4747; at -fork ID -- nomad job status web.",
     flags: &[&[&SERVE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
@@ -36,15 +37,29 @@ const BODY_MAX: usize = 1024 * 1024;
 const READS: [&str; 3] = ["/v1/search", "/v1/search/fuzzy", "/v1/jobs/statuses"];
 
 /// Headers that are of one connection, or that the proxy gives itself.
-const NOT_PASSED: [&str; 7] =
-    ["host", "connection", "content-length", "te", "transfer-encoding", "x-sojourn-as-of", "upgrade"];
+const NOT_PASSED: [&str; 8] = [
+    "host",
+    "connection",
+    "content-length",
+    "te",
+    "transfer-encoding",
+    "x-sojourn-as-of",
+    "x-sojourn-fork",
+    "upgrade",
+];
 
 async fn run(call: Call) -> Outcome {
-    let usage = "This command takes a moment, and a program after -- (or -serve)";
-    let (moment, rest) = call.args.words.split_first().ok_or_else(|| call.usage(usage))?;
-    let client = call.client_at("", moment)?;
-    let index = client.moment().await.doing(&format!("finding the moment {moment}"))?;
-    let then = call.client_at("", &index.to_string())?;
+    let usage = "This command takes a moment (or -fork), and a program after -- (or -serve)";
+    let (then, index, rest) = if call.fork().is_empty() {
+        let (moment, rest) = call.args.words.split_first().ok_or_else(|| call.usage(usage))?;
+        let client = call.client_at("", moment)?;
+        let index = client.moment().await.doing(&format!("finding the moment {moment}"))?;
+        (call.client_at("", &index.to_string())?, index, rest)
+    } else {
+        let client = call.client_in("")?;
+        let index = client.moment().await.doing("finding the fork")?;
+        (client, index, call.args.words.as_slice())
+    };
     match rest {
         [flag, address] if flag.trim_start_matches('-') == SERVE.name() => serve(then, index, address).await,
         [] => match call.args.value(&SERVE) {

@@ -17,6 +17,7 @@ mod enterprise;
 mod eval;
 mod events;
 mod fmt;
+mod fork;
 mod history;
 mod job;
 mod log;
@@ -76,6 +77,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         cursor::COMMANDS,
         deployment::COMMANDS,
         eval::COMMANDS,
+        fork::COMMANDS,
         history::COMMANDS,
         job::COMMANDS,
         namespace::COMMANDS,

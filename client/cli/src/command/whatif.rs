@@ -13,6 +13,9 @@ const FOR: Flag<String> = Flag::value(
     "TIME",
     "Have so much time pass, such as 1h. Default: until nothing is left to be done.",
 );
+const KEEP: Flag<bool> =
+    Flag::switch("keep", "Keep the fork, to be read with -fork and to be changed further, and print its id.");
+const TTL: Flag<String> = Flag::value("ttl", "TIME", "How long it is kept, at most 24h. Default: 1h.");
 const CHANGE: Flag<Vec<String>> =
     Flag::values("change", "JSON", "A change as the API takes it, after all others; may be repeated.");
 
@@ -26,14 +29,15 @@ pub(super) static COMMAND: Command = Command {
               \n  drain <node>\n  lose node=<node>\n  lose datacenter=<name>\n  add <count> like <node>\n\
               \x20 run <job file> [-count <n>] [-group <name>]\n  stop <job>\n  scale <job> <group> <count>\n\
               \nA node is named by its id, the beginning of it, or its name. The exit code is 0 if everything finds a node and no group\n\
-              has fewer running than it allows, 2 if not, and 1 on errors. With -as-of it begins with that moment.\n\
-              Examples: whatif drain n7; whatif -for 1h lose datacenter=dc1 and add 3 like n7",
-    flags: &[&[&JSON, &FOR, &CHANGE, &HCL2_STRICT, &VAR, &VAR_FILE, &VERBOSE], CLIENT_FLAGS],
+              has fewer running than it allows, 2 if not, and 1 on errors. With -as-of it begins with that moment,\n\
+              with -fork it goes on with a fork that was kept.\n\
+              Examples: whatif drain n7; whatif -for 1h lose datacenter=dc1 and add 3 like n7; whatif -keep drain n7",
+    flags: &[&[&JSON, &FOR, &KEEP, &TTL, &CHANGE, &HCL2_STRICT, &VAR, &VAR_FILE, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 /// The exit code when something finds no node, or too few were running.
-const VIOLATED: u8 = 2;
+pub(super) const VIOLATED: u8 = 2;
 
 async fn run(call: Call) -> Outcome {
     let mut asked = Asked { call: &call, changes: Vec::new(), namespaces: Vec::new() };
@@ -50,9 +54,17 @@ async fn run(call: Call) -> Outcome {
     if asked.changes.is_empty() {
         return Err(call.usage("This command takes at least one change"));
     }
-    let namespace = asked.namespace()?;
-    let request = json!({"changes": asked.changes, "until": call.args.value(&FOR).unwrap_or_default()});
-    let result = call.client_in(&namespace)?.fork(&request).await.doing("computing what would happen")?;
+    let client = call.client_beside_fork(&asked.namespace()?)?;
+    let mut request = json!({"changes": asked.changes, "until": call.args.value(&FOR).unwrap_or_default()});
+    let doing = "computing what would happen";
+    let result = match (call.fork(), ttl(&call)?) {
+        ("", ttl) => {
+            request["ttl"] = ttl.into();
+            client.fork(&request).await.doing(doing)?
+        }
+        (fork, "") => client.change_fork(fork, &request).await.doing(doing)?,
+        (_, _) => return Err(call.usage("-fork and -keep: a fork that is kept stays so")),
+    };
     write_out(if call.args.switch(&JSON) {
         printed(&result)
     } else {
@@ -61,8 +73,19 @@ async fn run(call: Call) -> Outcome {
     Ok(if is_fine(&result) { 0 } else { VIOLATED })
 }
 
+/// How long the fork is to be kept; empty for one that is not.
+fn ttl(call: &Call) -> Result<&str, Failure> {
+    match (call.args.switch(&KEEP), call.args.value(&TTL)) {
+        (true, ttl) => Ok(ttl.unwrap_or(TTL_DEFAULT)),
+        (false, None) => Ok(""),
+        (false, Some(_)) => Err(call.usage("-ttl says how long -keep keeps a fork: both are needed")),
+    }
+}
+
+const TTL_DEFAULT: &str = "1h";
+
 /// What was not computed to its end is no reason to go ahead.
-fn is_fine(result: &ForkResult) -> bool {
+pub(super) fn is_fine(result: &ForkResult) -> bool {
     let ended = result.quiet || result.ended_by == "until";
     ended && result.counts.unplaced == 0 && result.counts.violated == 0
 }

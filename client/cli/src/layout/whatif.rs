@@ -2,7 +2,7 @@
 
 use model::document::{ForkAllocation, ForkCounts, ForkFree, ForkResult, ForkRoom, List};
 
-use super::{cell, metrics, plural};
+use super::{cell, fork, metrics, plural};
 use crate::output::{OutputStyle, Paint, Table};
 
 /// Lines of a table that are shown: `-verbose` and `-json` have more.
@@ -11,6 +11,13 @@ const LINES_MAX: usize = 20;
 pub(crate) fn whole(style: &OutputStyle, result: &ForkResult) -> String {
     let mut text = format!("{}\n", style.paint(Paint::Bold, &counts(&result.counts)));
     text.push_str(&ended(result));
+    if let Some(kept) = &result.kept {
+        text.push_str(&format!(
+            "  kept as fork {} for {}: read it with -fork\n",
+            kept.id,
+            fork::remaining(kept)
+        ));
+    }
     text.extend(result.notes.iter().map(|note| format!("  {}\n", style.paint(Paint::Warning, note))));
     for (title, list) in [
         ("Moved", &result.moved),
@@ -28,7 +35,7 @@ pub(crate) fn whole(style: &OutputStyle, result: &ForkResult) -> String {
         + &free(style, result)
 }
 
-fn counts(counts: &ForkCounts) -> String {
+pub(super) fn counts(counts: &ForkCounts) -> String {
     let named = [
         (counts.moved, "moved"),
         (counts.placed, "placed"),

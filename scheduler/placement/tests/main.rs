@@ -10,6 +10,7 @@ mod drains;
 mod dry_runs;
 mod evaluations;
 mod explain;
+mod hints;
 mod moves;
 mod nodes;
 mod oracle;

@@ -1,6 +1,7 @@
 //! What a fork says, and that it is what happens.
 
 mod cluster;
+mod kept;
 mod truth;
 
 use std::sync::Arc;

@@ -146,8 +146,17 @@ fn a_kept_fork_is_read_by_commands_and_by_programs_that_know_nothing_of_it() {
     assert_eq!(agent.allocs("web").len(), 2, "nothing was changed");
     agent.run(&["fork", "delete", &id[..8]]).expect_success();
     assert_eq!(agent.run(&["fork", "list"]).expect_success(), "No forks are kept\n");
+}
 
-    // What was decided so far comes out the same; by another algorithm there is nothing to choose on one node.
+/// What this program has decided comes out the same.
+#[test]
+fn decisions_are_made_again_from_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = AgentConfig::development(directory.path(), "dev").start();
+    agent.wait_for_a_ready_node();
+    let file = directory.path().join("web.nomad.hcl");
+    std::fs::write(&file, JOB).unwrap();
+    agent.run(&["job", "run", file.to_str().unwrap()]).expect_success();
     let same = agent.run(&["replay", "-decisions", "-since", "168h"]).expect_success();
     assert!(same.contains(" the same, 0 different; "), "{same}");
     let as_json = agent.run(&["replay", "-decisions", "-json", "-since=last-week"]).expect_success();

@@ -40,7 +40,7 @@ fn main() {
     println!("{nodes} nodes, {placed} allocations: {} MiB, made in {:.1?}", whole >> 20, began.elapsed());
     let state = Arc::new(state);
     let new_job = RegisterJob::new(job("new", PER_JOB));
-    measure(&state, whole, "nothing changed", || Vec::new());
+    measure(&state, whole, "nothing changed", Vec::new);
     measure(&state, whole, "a node drained", || vec![Change::Drain(node_id(nodes / 2))]);
     measure(&state, whole, "a job of 100", || vec![Change::Job(Box::new(new_job.clone()))]);
 }

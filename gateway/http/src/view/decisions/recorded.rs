@@ -36,8 +36,11 @@ pub(crate) struct Effects {
     pub updated: BTreeSet<AllocId>,
     pub cut_off: BTreeSet<AllocId>,
     pub reconnected: BTreeSet<AllocId>,
-    pub end: Option<(String, BTreeMap<String, u32>, BTreeMap<String, u64>)>,
+    pub end: Option<End>,
 }
+
+/// How an evaluation ended: its status, what is still wanted of each group, and how many found no node.
+pub(crate) type End = (String, BTreeMap<String, u32>, BTreeMap<String, u64>);
 
 impl Effects {
     fn add(&mut self, event: &Event) {
@@ -80,8 +83,7 @@ impl Effects {
     }
 }
 
-/// How an evaluation ended: its status, what is still wanted of each group, and what found no node.
-fn end(status: EvalStatus, outcome: &EvalOutcome) -> (String, BTreeMap<String, u32>, BTreeMap<String, u64>) {
+fn end(status: EvalStatus, outcome: &EvalOutcome) -> End {
     let queued = outcome.queued.iter().filter(|(_, count)| *count > 0).cloned().collect();
     let lacking = failed_groups(outcome)
         .into_iter()

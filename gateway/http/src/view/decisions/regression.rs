@@ -88,7 +88,8 @@ fn read(history: &History, from: Index, newest: Index) -> Result<Part, HistoryEr
                 part.add(&batch.decode()?, |one| begun.contains(&(one.snapshot, one.now)));
             }
             // What is no longer kept is found missing when its state is.
-            Ok(None) | Err(_) => {}
+            Ok(None) | Err(HistoryError::Gone { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(part)

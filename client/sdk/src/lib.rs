@@ -27,6 +27,7 @@ mod operator;
 mod pools;
 mod scaling;
 mod services;
+mod sinks;
 mod storage;
 pub mod stream;
 mod variable;

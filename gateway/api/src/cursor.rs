@@ -82,7 +82,7 @@ pub struct EventCursorPosition {
     pub index: u64,
 }
 
-fn as_text<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_text<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
     match duration.0 {
         base::Duration::ZERO => to.serialize_str(""),
         set => to.collect_str(&set),

@@ -16,6 +16,7 @@ use journal::Journal;
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use keyring::{ServerSecret, Signer};
 use raft::{Found, OpenError, RaftJournal};
+use sinks::Sinks;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -104,6 +105,7 @@ pub struct Server {
     rpc_task: JoinHandle<()>,
     keyring_task: JoinHandle<()>,
     claims_task: JoinHandle<()>,
+    sinks_task: JoinHandle<()>,
 }
 
 impl Server {
@@ -194,6 +196,13 @@ impl Server {
             unknown_calls: Default::default(),
             stopping: stopping.clone(),
         };
+        let sinks = Sinks {
+            control: control.clone(),
+            events: events.clone(),
+            signer: signer.clone(),
+            directory: dir.join("sinks"),
+        };
+        let sinks_task = tokio::spawn(sinks.keep());
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
         let claims_task = tokio::spawn(claims::keep(control.clone(), handler.storage.clone()));
         let rpc_task = tokio::spawn(wire::serve(rpc, security, Arc::new(handler), limits.rpc));
@@ -221,6 +230,7 @@ impl Server {
             rpc_task,
             keyring_task,
             claims_task,
+            sinks_task,
         })
     }
 
@@ -252,6 +262,7 @@ impl Server {
         self.rpc_task.abort();
         self.keyring_task.abort();
         self.claims_task.abort();
+        self.sinks_task.abort();
         let http = self.http_task.abort_handle();
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
             http.abort();

@@ -10,6 +10,7 @@ mod samples;
 mod samples_cursors;
 mod samples_logins;
 mod samples_services;
+mod samples_sinks;
 mod samples_variables;
 mod samples_volumes;
 mod speed;

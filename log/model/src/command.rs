@@ -26,6 +26,7 @@ use crate::object::{
 };
 use crate::operator::{Autopilot, SchedulerRules};
 use crate::service::{RegisterService, ServiceKey};
+use crate::sink::{ParkEventSink, SetEventSink};
 use crate::variable::VariableKey;
 pub use crate::variable::{AcquireVariableLock, RESEALED_MAX, ResealVersion, SetVariable};
 
@@ -259,6 +260,16 @@ commands! {
     151 DeleteEventCursor { name: String },
     /// Deletes those that nobody has used for too long.
     152 ExpireEventCursors,
+    /// Makes a sink of the event stream with its cursor, or changes them.
+    200 SetEventSink(Box<SetEventSink>),
+    201 DeleteEventSink { name: String },
+    202 PauseEventSink { name: String },
+    /// Sends again what was paused or parked.
+    203 ResumeEventSink { name: String },
+    /// Gives up the event that a sink is parked at, and goes on behind it.
+    204 SkipEventSink { name: String },
+    /// The leader gave up for now.
+    205 ParkEventSink(Box<ParkEventSink>),
     /// How the leader looks after the servers; only if this was last set at that index, zero for never.
     50 SetAutopilot {
         rules: Autopilot,

@@ -62,7 +62,7 @@ pub struct SetEventCursor {
 }
 
 impl CommandKind {
-    /// It changes cursors and nothing else: readers of the stream are not shown it, or each would wake itself for ever.
+    /// It changes cursors or sinks and nothing else: readers of the stream are not shown it, or each would wake itself for ever.
     pub const fn is_of_cursors(self) -> bool {
         matches!(
             self,
@@ -71,6 +71,12 @@ impl CommandKind {
                 | CommandKind::ResetEventCursor
                 | CommandKind::DeleteEventCursor
                 | CommandKind::ExpireEventCursors
+                | CommandKind::SetEventSink
+                | CommandKind::DeleteEventSink
+                | CommandKind::PauseEventSink
+                | CommandKind::ResumeEventSink
+                | CommandKind::SkipEventSink
+                | CommandKind::ParkEventSink
         )
     }
 }

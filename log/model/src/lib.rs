@@ -24,6 +24,7 @@ mod partial;
 mod rejection;
 mod report;
 mod service;
+mod sink;
 mod template;
 mod variable;
 
@@ -45,5 +46,8 @@ pub use operator::{Autopilot, Preempting, SchedulerRules};
 pub use rejection::{Rejection, RejectionKind};
 pub use report::Report;
 pub use service::{RegisterService, Service, ServiceEnd, ServiceKey};
+pub use sink::{
+    EventSinkSettings, EventSinkTarget, ParkEventSink, SetEventSink, cursor_of_sink, sink_of_cursor,
+};
 pub use template::{Given, GivenToTask, Template};
 pub use variable::{SealedItems, VariableKey, VariableLock};

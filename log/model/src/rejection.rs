@@ -133,6 +133,13 @@ pub enum Rejection {
     EventCursorRefused(String),
     #[error("invalid event cursor: {field}: expected {expected}")]
     EventCursorInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    #[error("event sink {0:?} not found")]
+    EventSinkUnknown(String),
+    /// There are as many as there may be, or there is nothing to skip.
+    #[error("{0}")]
+    EventSinkRefused(String),
+    #[error("invalid event sink: {field}: expected {expected}")]
+    EventSinkInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     #[error("the snapshot is not restored: {0}")]
     RestoreInvalid(String),
     #[error("invalid autopilot configuration: {field}: expected {expected}")]
@@ -173,6 +180,7 @@ impl Rejection {
             | Rejection::AuthMethodUnknown(_)
             | Rejection::BindingRuleUnknown(_)
             | Rejection::EventCursorUnknown(_)
+            | Rejection::EventSinkUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)
@@ -188,6 +196,7 @@ impl Rejection {
             | Rejection::VariableConflict { .. }
             | Rejection::RootKeyRefused(_)
             | Rejection::EventCursorRefused(_)
+            | Rejection::EventSinkRefused(_)
             | Rejection::EvalRefused(_)
             | Rejection::RequestReused(_)
             | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
@@ -205,6 +214,7 @@ impl Rejection {
             | Rejection::PlanInvalid(_)
             | Rejection::VolumeInvalid { .. }
             | Rejection::EventCursorInvalid { .. }
+            | Rejection::EventSinkInvalid { .. }
             | Rejection::RootKeyInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AclInvalid(_)

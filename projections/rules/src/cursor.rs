@@ -2,7 +2,7 @@
 
 use base::{Duration, Time};
 use model::event::{EventCursorAcked, EventCursorDeleted, EventCursorReset, EventCursorSet};
-use model::{Doc, EventCursorSettings, EventPosition, Rejection, SetEventCursor};
+use model::{Doc, EventCursorSettings, EventPosition, Rejection, SetEventCursor, sink_of_cursor};
 use state::State;
 use state::cursor::{Cursor, Cursors};
 
@@ -27,6 +27,18 @@ const TTL_MIN: Duration = Duration::from_secs(60);
 /// [`Rejection::EventCursorInvalid`] with the field; [`Rejection::EventCursorRefused`] when there are as many as there may be,
 /// or the cursor began elsewhere.
 pub(crate) fn set(state: &State, ctx: &Context, wanted: &SetEventCursor) -> Result<Decision, Rejection> {
+    if sink_of_cursor(&wanted.name).is_some() {
+        return invalid("Name", "a name that does not begin with \"sink.\": such cursors come with sinks");
+    }
+    place_or_change(state, ctx, wanted)
+}
+
+/// As [`set`], also for those of sinks.
+pub(crate) fn place_or_change(
+    state: &State,
+    ctx: &Context,
+    wanted: &SetEventCursor,
+) -> Result<Decision, Rejection> {
     check(state, wanted)?;
     let SetEventCursor { name, settings, start } = wanted;
     let Some(before) = state.cursors.get(name) else {
@@ -92,10 +104,20 @@ pub(crate) fn reset(
 }
 
 /// # Errors
-/// [`Rejection::EventCursorUnknown`].
+/// [`Rejection::EventCursorUnknown`], or [`Rejection::EventCursorRefused`] while a sink needs it.
 pub(crate) fn delete(state: &State, name: &str) -> Result<Decision, Rejection> {
     known(state, name)?;
-    Ok(EventCursorDeleted { name: name.to_string() }.into())
+    if let Some(sink) = sink_of_cursor(name).filter(|sink| state.sinks.get(sink).is_some()) {
+        let why = format!("event cursor {name:?} belongs to the sink {sink:?}: delete that");
+        return Err(Rejection::EventCursorRefused(why));
+    }
+    Ok(removed(state, name))
+}
+
+/// Nothing is left of it, if there was something.
+pub(crate) fn removed(state: &State, name: &str) -> Decision {
+    let known = state.cursors.get(name);
+    Decision::of(known.map(|_| EventCursorDeleted { name: name.to_string() }.into()).into_iter().collect())
 }
 
 /// Deletes what nobody has used for as long as it says. There are so few that one command takes them all.

@@ -6,7 +6,7 @@ use state::State;
 use crate::decision::{Context, Decision};
 use crate::{
     acl, alloc, claim, cursor, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator,
-    plan, pool, service, variable, volume,
+    plan, pool, service, sink, variable, volume,
 };
 
 /// Judges a command on a state.
@@ -108,6 +108,12 @@ fn decide_alone(
         Command::ResetEventCursor { name, to } => cursor::reset(state, ctx, name, *to),
         Command::DeleteEventCursor { name } => cursor::delete(state, name),
         Command::ExpireEventCursors => Ok(cursor::expire(&state.cursors, ctx.time)),
+        Command::SetEventSink(wanted) => sink::set(state, ctx, wanted),
+        Command::DeleteEventSink { name } => sink::delete(state, name),
+        Command::PauseEventSink { name } => sink::pause(state, name),
+        Command::ResumeEventSink { name } => sink::resume(state, name),
+        Command::SkipEventSink { name } => sink::skip(state, name),
+        Command::ParkEventSink(parked) => sink::park(state, parked),
         Command::CollectGarbage { jobs_after, nodes_after } => {
             gc::collect(state, ctx, *jobs_after, *nodes_after)
         }

@@ -27,6 +27,7 @@ mod operator;
 mod plan;
 mod pool;
 pub mod service;
+pub mod sink;
 pub mod variable;
 mod volume;
 

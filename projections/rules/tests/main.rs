@@ -13,6 +13,7 @@ mod node_life;
 mod plans;
 mod restore;
 mod services;
+mod sinks;
 mod stories;
 mod variables;
 mod volumes;

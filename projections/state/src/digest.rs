@@ -25,7 +25,7 @@ impl State {
                 self.variables.hash(),
                 self.services.hash(),
                 self.claims.hash(),
-                self.cursors.hash(),
+                (self.cursors.hash(), self.sinks.hash()),
             ),
         }
     }
@@ -44,7 +44,7 @@ impl State {
                 self.variables.recomputed_hash(),
                 self.services.recomputed_hash(),
                 self.claims.recomputed_hash(),
-                self.cursors.recomputed_hash(),
+                (self.cursors.recomputed_hash(), self.sinks.recomputed_hash()),
             ),
         }
     }
@@ -62,7 +62,14 @@ impl State {
         self.acl.settle_digest();
     }
 
-    fn cluster_digest(&self, volumes: u64, variables: u64, services: u64, claims: u64, cursors: u64) -> u64 {
+    fn cluster_digest(
+        &self,
+        volumes: u64,
+        variables: u64,
+        services: u64,
+        claims: u64,
+        (cursors, sinks): (u64, u64),
+    ) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {
             return 0;
@@ -120,6 +127,9 @@ impl State {
         }
         if cursors != 0 {
             hash.word(cursors);
+        }
+        if sinks != 0 {
+            hash.word(sinks);
         }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {

@@ -27,6 +27,7 @@ pub(crate) enum Domain {
     Services = 26,
     CsiClaims = 28,
     EventCursors = 29,
+    EventSinks = 30,
 }
 
 impl Domain {

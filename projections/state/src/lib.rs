@@ -32,6 +32,7 @@ mod requests;
 mod row;
 mod rows;
 pub mod service;
+pub mod sink;
 mod snapshot;
 pub mod variable;
 pub mod volume;

@@ -15,6 +15,7 @@ use crate::operator::{Operator, Restoring};
 use crate::pool::Pools;
 use crate::requests::Requests;
 use crate::service::Services;
+use crate::sink::Sinks;
 use crate::variable::Variables;
 use crate::volume::{Claims, Volumes};
 
@@ -39,6 +40,8 @@ pub struct State {
     pub claims: Claims,
     /// How far readers of the event stream have come.
     pub cursors: Cursors,
+    /// Where the leader sends the event stream.
+    pub sinks: Sinks,
     pub operator: Operator,
     pub keyring: Keyring,
     pub acl: Acl,

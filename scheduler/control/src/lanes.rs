@@ -80,6 +80,12 @@ impl Lane {
             | Command::ResetEventCursor { .. }
             | Command::DeleteEventCursor { .. }
             | Command::ExpireEventCursors
+            | Command::SetEventSink(_)
+            | Command::DeleteEventSink { .. }
+            | Command::PauseEventSink { .. }
+            | Command::ResumeEventSink { .. }
+            | Command::SkipEventSink { .. }
+            | Command::ParkEventSink(_)
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }
             | Command::SetSampling { .. }

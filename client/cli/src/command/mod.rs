@@ -32,6 +32,7 @@ mod replay;
 mod scaling;
 mod server;
 mod service;
+mod sink;
 mod status;
 mod system;
 mod tls;
@@ -85,6 +86,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         node_pool::COMMANDS,
         operator::COMMANDS,
         plugin::COMMANDS,
+        sink::COMMANDS,
         scaling::COMMANDS,
         server::COMMANDS,
         service::COMMANDS,

@@ -29,6 +29,7 @@ pub(crate) mod pool;
 pub(crate) mod scaling;
 pub(crate) mod server;
 pub(crate) mod service;
+pub(crate) mod sink;
 pub(crate) mod storage;
 pub(crate) mod task;
 pub(crate) mod usage;

@@ -20,6 +20,7 @@ mod docker;
 mod drains;
 mod endurance;
 mod event_cursors;
+mod event_sinks;
 mod exec;
 mod getting_started;
 mod gossip_keys;

@@ -104,7 +104,10 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::SetSampling { .. }
         | Command::SetEventCursor(_)
         | Command::ResetEventCursor { .. }
-        | Command::DeleteEventCursor { .. } => acl.writes_operator(),
+        | Command::DeleteEventCursor { .. }
+        | Command::PauseEventSink { .. }
+        | Command::ResumeEventSink { .. }
+        | Command::SkipEventSink { .. } => acl.writes_operator(),
         // That it may read what the cursor gives, its route has made sure of.
         Command::AckEventCursor { name, .. } => acl.writes_operator() || is_reader(access, state, name),
         Command::ActivateRootKey(_) => acl.allows_operator(O::KeyringRotate),
@@ -135,7 +138,10 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::DeleteAuthMethod { .. }
         | Command::CreateBindingRule(_)
         | Command::UpdateBindingRule(_)
-        | Command::DeleteBindingRule { .. } => acl.is_management(),
+        | Command::DeleteBindingRule { .. }
+        // It sends whatever it is asked for to wherever it is asked to, with a variable's items.
+        | Command::SetEventSink(_)
+        | Command::DeleteEventSink { .. } => acl.is_management(),
 
         // Only parts of the cluster ask for these, and never through here.
         Command::FoundCluster { .. }
@@ -159,6 +165,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::ClaimCsiVolume { .. }
         | Command::ReleaseCsiClaim { .. }
         | Command::ExpireEventCursors
+        | Command::ParkEventSink(_)
         | Command::GiveStateChunk { .. }
         | Command::RestoreState { .. } => false,
     };

@@ -204,7 +204,7 @@ fn may_read(access: &Access, kept: &Kept) -> Result<(), Failure> {
 }
 
 /// A topic that no event has would be waited for for ever.
-fn check_topic(text: &str) -> Result<(), Failure> {
+pub(super) fn check_topic(text: &str) -> Result<(), Failure> {
     let asked: TopicFilter = text.parse().map_err(|error| Failure::invalid(format!("Topics: {error}")))?;
     if asked.topic == "*" || api::TOPICS.contains(&asked.topic.as_str()) {
         return Ok(());
@@ -246,7 +246,7 @@ async fn given(server: &AppState, id: EventId, field: &str) -> Result<(), Failur
 ///
 /// # Errors
 /// 400 for what is no place in the stream.
-async fn place(
+pub(super) async fn place(
     server: &AppState,
     text: &str,
     field: &str,
@@ -285,7 +285,7 @@ async fn shown(server: &AppState, name: String, kept: Kept) -> Result<EventCurso
     shown.await?
 }
 
-fn view(feed: &Feed, recent: &Recent, name: &str, kept: &Kept) -> Result<EventCursor, Failure> {
+pub(super) fn view(feed: &Feed, recent: &Recent, name: &str, kept: &Kept) -> Result<EventCursor, Failure> {
     let EventCursorSettings { topics, namespace, filter, from, reader, ttl } = kept.settings.clone();
     let lag = feed.lag(recent, kept.position.index).map_err(|error| unreadable(&error))?;
     let oldest = feed.oldest();
@@ -322,10 +322,10 @@ fn after(EventPosition { index, ordinal }: EventPosition) -> Cursor {
     }
 }
 
-fn id(feed: &Feed, EventPosition { index, ordinal }: EventPosition) -> String {
+pub(super) fn id(feed: &Feed, EventPosition { index, ordinal }: EventPosition) -> String {
     StreamPosition { after: EventId { index, ordinal }, cluster: feed.cluster() }.to_string()
 }
 
-fn unreadable(error: &FeedError) -> Failure {
+pub(super) fn unreadable(error: &FeedError) -> Failure {
     Failure::internal(error.to_string())
 }

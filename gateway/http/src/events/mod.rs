@@ -8,6 +8,7 @@ mod histories;
 mod query;
 mod reader;
 mod route;
+mod sinks;
 mod source;
 #[cfg(test)]
 mod tests;

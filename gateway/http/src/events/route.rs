@@ -15,7 +15,7 @@ use futures_util::stream;
 
 use super::query::{self, From, StreamQuery, To};
 use super::reader::TokenReader;
-use super::{chains, cursors, histories};
+use super::{chains, cursors, histories, sinks};
 use crate::access::Each;
 use crate::answer::Answer;
 use crate::app_state::{AppState, now};
@@ -28,6 +28,7 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/event/stream", get(stream))
         .merge(cursors::router())
+        .merge(sinks::router())
         .merge(histories::router())
         .merge(chains::router())
 }

@@ -28,6 +28,7 @@ mod robust;
 mod rules;
 mod scheduler;
 mod services;
+mod sinks;
 mod stream;
 mod support;
 mod ui;

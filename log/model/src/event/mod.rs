@@ -16,6 +16,7 @@ mod keyring;
 mod login;
 mod node;
 mod service;
+mod sink;
 mod subject;
 mod variable;
 mod volume;
@@ -205,6 +206,11 @@ events! {
     (154, 1) cursor::EventCursorAcked: Cluster,
     (155, 1) cursor::EventCursorReset: Cluster,
     (156, 1) cursor::EventCursorDeleted: Cluster,
+    (160, 1) sink::EventSinkSet: Cluster,
+    (161, 1) sink::EventSinkDeleted: Cluster,
+    (162, 1) sink::EventSinkPaused: Cluster,
+    (163, 1) sink::EventSinkParked: Cluster,
+    (164, 1) sink::EventSinkResumed: Cluster,
     (120, 1) login::AclAuthMethodUpserted: Cluster,
     (121, 1) login::AclAuthMethodDeleted: Cluster,
     (122, 1) login::AclBindingRuleUpserted: Cluster,

@@ -157,6 +157,7 @@ impl<'a> Making<'a> {
                 && state.services.changed() == before.services.changed()
                 && state.claims.is_same(&before.claims)
                 && state.cursors.is_same(&before.cursors)
+                && state.sinks.is_same(&before.sinks)
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }

@@ -75,6 +75,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
         claims: settings.claims(),
         cursors: settings.cursors(),
+        sinks: settings.sinks(),
         variables: read_variables(&chunks, settings.variables_changed)?,
         services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),

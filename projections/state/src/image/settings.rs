@@ -15,6 +15,7 @@ use crate::names::Named;
 use crate::namespace::Namespaces;
 use crate::operator::Operator;
 use crate::pool::Pools;
+use crate::sink::{Sink, Sinks};
 use crate::volume::{Claimed, Claims};
 
 /// There is little of it, and its shape grows: a document instead of columns.
@@ -45,6 +46,10 @@ pub(super) struct Settings {
     cursors: Vec<(String, Cursor)>,
     #[serde(default, skip_serializing_if = "never")]
     cursors_changed: Index,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sinks: Vec<(String, Sink)>,
+    #[serde(default, skip_serializing_if = "never")]
+    sinks_changed: Index,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -123,6 +128,10 @@ impl Settings {
         Cursors::of(std::mem::take(&mut self.cursors), self.cursors_changed)
     }
 
+    pub fn sinks(&mut self) -> Sinks {
+        Sinks::of(std::mem::take(&mut self.sinks), self.sinks_changed)
+    }
+
     pub fn keyring(&mut self) -> Keyring {
         self.keyring.take().map(Keyring::from).unwrap_or_default()
     }
@@ -142,6 +151,8 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         claims_changed: state.claims.changed(),
         cursors: state.cursors.rows(),
         cursors_changed: state.cursors.changed(),
+        sinks: state.sinks.rows(),
+        sinks_changed: state.sinks.changed(),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

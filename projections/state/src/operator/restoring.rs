@@ -63,6 +63,7 @@ impl State {
         restored.services.restored(at.index, &self.services);
         restored.claims.restored(at.index, &self.claims);
         restored.cursors.restored(at.index, &self.cursors);
+        restored.sinks.restored(at.index, &self.sinks);
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }
@@ -155,6 +156,7 @@ impl State {
         self.services.bring_back_to(limit);
         self.claims.bring_back_to(limit);
         self.cursors.bring_back_to(limit);
+        self.sinks.bring_back_to(limit);
     }
 }
 

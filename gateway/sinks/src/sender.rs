@@ -1,0 +1,289 @@
+//! The task of one sink: reads on from its cursor, sends event after event, and acknowledges what has arrived.
+//!
+//! It ends when its cursor is moved by somebody else, and is begun again from there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{EventId, StreamPosition, TopicFilter};
+use feed::{Condition, Cursor, EventFilter, Everybody, FeedError, Page, StreamEvent, View};
+use filter::Filter;
+use journal::Freshness;
+use keyring::Items;
+use model::{
+    Actor, Command, EventCursorSettings, EventPosition, EventSinkSettings, ParkEventSink, Request,
+    cursor_of_sink,
+};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::Sinks;
+use crate::target::{Outgoing, Target, Undelivered};
+
+/// Acknowledgements are put together: the log has one fact for all that arrived in so long.
+const ACK_EVERY: Duration = Duration::from_secs(1);
+/// The same while nothing matches, so that the cursor stays in what is kept.
+const ACK_IDLE_EVERY: Duration = Duration::from_secs(30);
+/// The pause after a first failure; twice as long each time after that, up to the second. A fifth of it is chance.
+const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// As the log names who acknowledges and parks.
+const ACTOR: &str = "sinks";
+
+pub(crate) struct Sender {
+    sinks: Sinks,
+    name: String,
+    cursor: String,
+    settings: EventSinkSettings,
+    events: EventCursorSettings,
+    /// What the cursor says.
+    acked: EventPosition,
+    /// What has arrived, or is not for this sink.
+    done: EventPosition,
+    /// Something arrived since the last acknowledgement.
+    arrived: bool,
+    acked_at: Instant,
+}
+
+/// Why a task ends without an error: it was parked, or moved.
+struct Ended;
+
+type Step = Result<Result<(), Ended>, String>;
+
+impl Sender {
+    pub(crate) fn new(
+        sinks: Sinks,
+        name: &str,
+        settings: &EventSinkSettings,
+        events: &EventCursorSettings,
+    ) -> Sender {
+        Sender {
+            sinks,
+            name: name.to_string(),
+            cursor: cursor_of_sink(name),
+            settings: settings.clone(),
+            events: events.clone(),
+            acked: EventPosition::default(),
+            done: EventPosition::default(),
+            arrived: false,
+            acked_at: Instant::now(),
+        }
+    }
+
+    /// # Errors
+    /// Why it cannot go on for now.
+    pub(crate) async fn run(mut self) -> Result<(), String> {
+        // A new leader may not have folded yet what the one before acknowledged.
+        let caught_up = self.sinks.control.catch_up(Freshness::Confirmed).await;
+        caught_up.map_err(|error| error.to_string())?;
+        let Some(position) = self.position() else { return Ok(()) };
+        (self.acked, self.done) = (position, position);
+        let filter = Arc::new(filter_of(&self.events)?);
+        let mut target = Target::open(&self.name, &self.settings, &self.sinks.directory)?;
+        let mut next = after(position);
+        loop {
+            let page = tokio::select! {
+                page = self.sinks.events.page(next, &filter) => page,
+                () = sleep_until(self.ack_due()), if self.done > self.acked => {
+                    match self.acknowledge(&mut target).await? {
+                        Ok(()) => continue,
+                        Err(Ended) => return Ok(()),
+                    }
+                }
+            };
+            let page = match page {
+                Ok(page) => page,
+                Err(FeedError::Ended) => return Ok(()),
+                Err(FeedError::Gone) => return self.park_at_gap(next).await,
+                Err(error) => return Err(error.to_string()),
+            };
+            next = page.next;
+            if self.send(&page, &mut target).await?.is_err() {
+                return Ok(());
+            }
+            // One with a narrow filter finds nothing for a long time: others use the thread too.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn send(&mut self, page: &Page, target: &mut Target) -> Step {
+        for event in &page.events {
+            if self.deliver(event, target).await?.is_err() {
+                return Ok(Err(Ended));
+            }
+            (self.done, self.arrived) = (position_of(event.id), true);
+            if Instant::now() >= self.ack_due() && self.acknowledge(target).await?.is_err() {
+                return Ok(Err(Ended));
+            }
+        }
+        if let Some(seen) = page.seen {
+            self.done = self.done.max(position_of(seen));
+        }
+        Ok(Ok(()))
+    }
+
+    /// Tries until the event has arrived, or as often as it may be tried.
+    async fn deliver(&mut self, event: &StreamEvent, target: &mut Target) -> Step {
+        let cluster = self.sinks.events.cluster();
+        let id = StreamPosition { after: event.id, cluster }.to_string();
+        let outgoing = Outgoing { id, body: event.body.clone() };
+        let mut pause = PAUSE;
+        for attempt in 1.. {
+            let why = match self.attempt(&outgoing, target).await {
+                Ok(()) => return Ok(Ok(())),
+                Err(Undelivered::Rejected(why)) => return self.park(event.id, attempt, why).await,
+                Err(Undelivered::Later(why)) => why,
+            };
+            if attempt >= self.settings.attempts_max {
+                return self.park(event.id, attempt, why).await;
+            }
+            tracing::warn!(sink = self.name, event = outgoing.id, attempt, why, "an event did not arrive");
+            // What arrived before it is not sent again if this takes longer than this server leads.
+            if self.done > self.acked && self.acknowledge(target).await?.is_err() {
+                return Ok(Err(Ended));
+            }
+            sleep(with_chance(pause)).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+            if self.position() != Some(self.acked) {
+                return Ok(Err(Ended));
+            }
+        }
+        Ok(Err(Ended))
+    }
+
+    async fn attempt(&self, event: &Outgoing, target: &mut Target) -> Result<(), Undelivered> {
+        let secret = self.secret().map_err(Undelivered::Later)?;
+        let time = self.settings.timeout.to_std();
+        match timeout(time, target.deliver(event, &secret)).await {
+            Ok(delivered) => delivered,
+            Err(_) => {
+                target.give_up();
+                Err(Undelivered::Later(format!("nothing was answered in {}", self.settings.timeout)))
+            }
+        }
+    }
+
+    /// Read each time: a key that was replaced is used at once, and one that was removed no more.
+    fn secret(&self) -> Result<Items, String> {
+        let Some(key) = &self.settings.secret else { return Ok(Items::new()) };
+        let state = self.sinks.control.state();
+        let Some(row) = state.variables.get(key) else {
+            return Err(format!("the variable {key} does not exist"));
+        };
+        let opened = self.sinks.signer.open_items(&state.keyring, key, &row.current().items);
+        opened.map_err(|error| format!("the variable {key} cannot be opened: {error}"))
+    }
+
+    async fn acknowledge(&mut self, target: &mut Target) -> Step {
+        target.flush().await?;
+        if self.position() != Some(self.acked) {
+            return Ok(Err(Ended));
+        }
+        let (name, after) = (self.cursor.clone(), self.done);
+        self.submit(Command::AckEventCursor { name, after }).await?;
+        (self.acked, self.arrived, self.acked_at) = (self.done, false, Instant::now());
+        Ok(if self.position() == Some(self.acked) { Ok(()) } else { Err(Ended) })
+    }
+
+    async fn park(&mut self, event: EventId, attempts: u32, reason: String) -> Step {
+        tracing::error!(sink = self.name, %event, attempts, reason, "a sink is parked");
+        if self.done > self.acked {
+            let (name, after) = (self.cursor.clone(), self.done);
+            self.submit(Command::AckEventCursor { name, after }).await?;
+        }
+        let name = self.name.clone();
+        let parked = ParkEventSink { name, event: position_of(event), attempts, reason };
+        self.submit(Command::ParkEventSink(Box::new(parked))).await?;
+        Ok(Err(Ended))
+    }
+
+    /// To skip goes on with the oldest event there is.
+    async fn park_at_gap(&mut self, next: Cursor) -> Result<(), String> {
+        let oldest = self.sinks.events.oldest();
+        let reason = format!(
+            "what follows index {} is no longer kept: the oldest event has index {oldest}",
+            next.index
+        );
+        tracing::error!(sink = self.name, reason, "a sink is parked");
+        let event = EventPosition::before(oldest);
+        let parked = ParkEventSink { name: self.name.clone(), event, attempts: 0, reason };
+        self.submit(Command::ParkEventSink(Box::new(parked))).await
+    }
+
+    async fn submit(&self, command: Command) -> Result<(), String> {
+        let request = Request::unnamed(Actor::Server(ACTOR.to_string()), command);
+        self.sinks.control.submit(request).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn position(&self) -> Option<EventPosition> {
+        self.sinks.control.state().cursors.get(&self.cursor).map(|cursor| cursor.position)
+    }
+
+    fn ack_due(&self) -> Instant {
+        self.acked_at + if self.arrived { ACK_EVERY } else { ACK_IDLE_EVERY }
+    }
+}
+
+/// Checked when the sink was made; the language may have changed since.
+fn filter_of(events: &EventCursorSettings) -> Result<EventFilter, String> {
+    let topics = events.topics.iter().map(|topic| topic.parse()).collect::<Result<Vec<TopicFilter>, _>>();
+    let topics = topics.map_err(|error| format!("Topics: {error}"))?;
+    let condition = match events.filter.as_str() {
+        "" => None,
+        text => {
+            let filter = Filter::parse(text).map_err(|error| format!("Filter: {error}"))?;
+            Some(Condition::new(filter).map_err(|error| format!("Filter: {error}"))?)
+        }
+    };
+    let namespace = (events.namespace != "*").then(|| events.namespace.clone());
+    let everything = EventFilter::of_topics(topics, Arc::new(Everybody));
+    Ok(EventFilter { namespace, condition, view: View::CloudEvents, ..everything })
+}
+
+fn position_of(EventId { index, ordinal }: EventId) -> EventPosition {
+    EventPosition { index, ordinal }
+}
+
+/// What is read next. After a whole batch that is in the next one: it may be the oldest that is kept.
+fn after(EventPosition { index, ordinal }: EventPosition) -> Cursor {
+    match ordinal {
+        u32::MAX => Cursor::at(index.next()),
+        ordinal => Cursor::after(EventId { index, ordinal }),
+    }
+}
+
+/// Many sinks that failed together do not come back together.
+fn with_chance(pause: Duration) -> Duration {
+    let mut byte = [0];
+    // Without entropy all of it is waited for.
+    let _without = getrandom::fill(&mut byte);
+    pause - pause.mul_f64(f64::from(byte[0]) / 255.0 / 5.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_shortened_by_a_fifth_at_most() {
+        for _ in 0..100 {
+            let pause = with_chance(PAUSE_MAX);
+            assert!(pause <= PAUSE_MAX && pause >= PAUSE_MAX.mul_f64(0.8), "{pause:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_whole_batch_is_in_the_next_one() {
+        let index = base::Index(5);
+        assert_eq!(after(EventPosition { index, ordinal: u32::MAX }), Cursor::at(base::Index(6)));
+        assert_eq!(after(EventPosition { index, ordinal: 2 }), Cursor { index, ordinal: 3 });
+    }
+
+    #[test]
+    fn a_filter_that_cannot_be_read_says_which_field_it_is() {
+        let of =
+            |filter: &str| filter_of(&EventCursorSettings { filter: filter.into(), ..Default::default() });
+        assert!(of("Topic == \"Job\"").is_ok());
+        assert!(of("Topic ==").err().is_some_and(|why| why.starts_with("Filter: ")));
+    }
+}

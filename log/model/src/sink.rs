@@ -1,0 +1,111 @@
+//! Sinks: where the leader sends the event stream by itself.
+
+use base::Duration;
+
+use crate::cursor::{EventCursorSettings, EventPosition};
+use crate::variable::VariableKey;
+
+/// What comes before the name of a sink in that of its cursor.
+const CURSOR_PREFIX: &str = "sink.";
+
+/// The cursor that keeps how far a sink has come.
+pub fn cursor_of_sink(sink: &str) -> String {
+    format!("{CURSOR_PREFIX}{sink}")
+}
+
+/// The sink that a cursor would belong to.
+pub fn sink_of_cursor(cursor: &str) -> Option<&str> {
+    cursor.strip_prefix(CURSOR_PREFIX)
+}
+
+/// Where events go.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(from = "TargetDocument", into = "TargetDocument")]
+pub enum EventSinkTarget {
+    /// A request of HTTP for each event.
+    Webhook { url: String },
+    /// A message of NATS JetStream for each event.
+    Nats { address: String, subject: String },
+    /// A line for each event, in a file of the leader's data directory.
+    File { max_bytes: u64, max_files: u32 },
+}
+
+/// A target in documents, which have no variants that hold something.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+enum TargetKind {
+    Webhook,
+    Nats,
+    #[default]
+    File,
+}
+
+/// Only the fields of its kind are set. The fields may grow.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+struct TargetDocument {
+    kind: TargetKind,
+    url: String,
+    address: String,
+    subject: String,
+    max_bytes: u64,
+    max_files: u32,
+}
+
+impl From<EventSinkTarget> for TargetDocument {
+    fn from(target: EventSinkTarget) -> TargetDocument {
+        let empty = TargetDocument::default();
+        match target {
+            EventSinkTarget::Webhook { url } => TargetDocument { kind: TargetKind::Webhook, url, ..empty },
+            EventSinkTarget::Nats { address, subject } => {
+                TargetDocument { kind: TargetKind::Nats, address, subject, ..empty }
+            }
+            EventSinkTarget::File { max_bytes, max_files } => {
+                TargetDocument { kind: TargetKind::File, max_bytes, max_files, ..empty }
+            }
+        }
+    }
+}
+
+impl From<TargetDocument> for EventSinkTarget {
+    fn from(document: TargetDocument) -> EventSinkTarget {
+        let TargetDocument { kind, url, address, subject, max_bytes, max_files } = document;
+        match kind {
+            TargetKind::Webhook => EventSinkTarget::Webhook { url },
+            TargetKind::Nats => EventSinkTarget::Nats { address, subject },
+            TargetKind::File => EventSinkTarget::File { max_bytes, max_files },
+        }
+    }
+}
+
+/// How a sink works. The fields may grow.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct EventSinkSettings {
+    pub target: EventSinkTarget,
+    /// The variable whose items authorise and sign; read when something is sent, so that no secret is in the log.
+    pub secret: Option<VariableKey>,
+    /// An event that failed so often is not tried again until somebody says so.
+    pub attempts_max: u32,
+    /// How long one attempt may take.
+    pub timeout: Duration,
+}
+
+/// Makes a sink with its cursor, or changes them.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SetEventSink {
+    pub name: String,
+    pub settings: EventSinkSettings,
+    /// What it is sent. An empty `from` is `now` for a new one, and leaves another as it is.
+    pub events: EventCursorSettings,
+    /// Where a new one begins. `None`: with what comes next.
+    pub start: Option<EventPosition>,
+}
+
+/// The leader gave up on an event.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ParkEventSink {
+    pub name: String,
+    /// The event that does not get through.
+    pub event: EventPosition,
+    pub attempts: u32,
+    pub reason: String,
+}

@@ -1,0 +1,41 @@
+//! What happens to sinks of the event stream.
+
+use base::{Duration, Index, Rng};
+use model::event::*;
+use model::{Doc, EventPosition, EventSinkSettings, EventSinkTarget, VariableKey};
+use state::State;
+
+pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let name = format!("sink-{}", rng.below(4));
+    // What needs something to be there comes with it, so that a short history has all of it.
+    let mut events = Vec::new();
+    if state.sinks.get(&name).is_none() || rng.below(2) == 0 {
+        events.push(EventSinkSet { name: name.clone(), settings: Doc::of(&settings(rng)) }.into());
+    }
+    events.push(match rng.below(2) {
+        0 => EventSinkPaused { name: name.clone() }.into(),
+        _ => {
+            let event = EventPosition { index: Index(rng.below(state.index.0.max(1))), ordinal: 2 };
+            let (attempts, reason) = (rng.below(9) as u32, "answered 500".to_string());
+            EventSinkParked { name: name.clone(), event, attempts, reason }.into()
+        }
+    });
+    if rng.below(2) == 0 {
+        events.push(EventSinkResumed { name: name.clone() }.into());
+    }
+    if rng.below(3) == 0 {
+        events.push(EventSinkDeleted { name }.into());
+    }
+    events
+}
+
+fn settings(rng: &mut Rng) -> EventSinkSettings {
+    let target = match rng.below(3) {
+        0 => EventSinkTarget::Webhook { url: "https://example.com/".into() },
+        1 => EventSinkTarget::Nats { address: "nats:4222".into(), subject: "sojourn.events".into() },
+        _ => EventSinkTarget::File { max_bytes: 1 << 20, max_files: 3 },
+    };
+    let secret = (rng.below(2) == 0).then(|| VariableKey::new("default", "sinks/a"));
+    let timeout = Duration::from_secs(1 + rng.below(9) as i64);
+    EventSinkSettings { target, secret, attempts_max: 1 + rng.below(9) as u32, timeout }
+}

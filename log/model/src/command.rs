@@ -91,20 +91,14 @@ macro_rules! commands {
 }
 
 commands! {
-    1 FoundCluster {
-        scheduler: SchedulerRules,
-    },
-    10 RegisterNode {
-        document: Box<Node>,
-    },
+    1 FoundCluster { scheduler: SchedulerRules },
+    10 RegisterNode { document: Box<Node> },
     11 UpdateNodeStatus {
         node: NodeId,
         claimed: NodeStatus,
     },
     /// The leader got no heartbeat from the node within its TTL.
-    12 MissHeartbeat {
-        node: NodeId,
-    },
+    12 MissHeartbeat { node: NodeId },
     13 EmitNodeMessages {
         node: NodeId,
         messages: Vec<NodeMessage>,
@@ -123,21 +117,15 @@ commands! {
     },
     /// Does what is due for a node that is being emptied: has allocations moved, or ends the drain. The leader asks when
     /// something changed, or the deadline is over; if nothing is due nothing happens.
-    81 AdvanceDrain {
-        node: NodeId,
-    },
-    15 DeregisterNode {
-        node: NodeId,
-    },
+    81 AdvanceDrain { node: NodeId },
+    15 DeregisterNode { node: NodeId },
     /// What a node says about its allocations: only the fields a node may set are looked at.
     16 UpdateAllocs {
         node: NodeId,
         updates: Vec<Allocation>,
     },
     18 UpsertNodePool(Box<NodePool>),
-    19 DeleteNodePool {
-        name: String,
-    },
+    19 DeleteNodePool { name: String },
     20 RegisterJob(Box<RegisterJob>),
     21 DeregisterJob {
         key: JobKey,

@@ -5,7 +5,13 @@ use model::event::*;
 use model::{Doc, EventPosition, EventSinkSettings, EventSinkTarget, VariableKey};
 use state::State;
 
-pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
+/// Chance of their own, so that all else in a history stays as it was without sinks.
+pub fn events_with(mut others: Vec<Event>, state: &State) -> Vec<Event> {
+    others.extend(events(state, &mut Rng::new(state.index.0)));
+    others
+}
+
+fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
     let name = format!("sink-{}", rng.below(4));
     // What needs something to be there comes with it, so that a short history has all of it.
     let mut events = Vec::new();

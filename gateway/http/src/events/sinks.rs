@@ -61,7 +61,7 @@ async fn show(
     Path(name): Path<String>,
     ReadNow(read): ReadNow<ReadOperator>,
 ) -> Answer {
-    let (state, known_leader) = server.newer(&read, changed).await?;
+    let (state, known_leader) = server.newer(&read, &changed).await?;
     read.check_again(&server)?;
     let index = changed(&state);
     let sink = shown(&server, &state, name).await?;

@@ -196,7 +196,9 @@ fn of_node(hint: &str, seed: u64, world: &mut World) -> &'static str {
     let node = NodeId(Rng::stream(seed, "a node that could join").uuid());
     let like = Node::clone(&world.state.nodes.cold(row).document);
     let eligible = Eligibility::Eligible.to_string();
-    let document = Node { id: node.to_string(), scheduling_eligibility: eligible, ..like };
+    // A state keeps no secrets.
+    let secret_id = "secret".to_string();
+    let document = Node { id: node.to_string(), secret_id, scheduling_eligibility: eligible, ..like };
     world.submit(Command::RegisterNode { document: Box::new(document) });
     let claimed = NodeStatus::Ready;
     world.command(model::Actor::Node(node), Command::UpdateNodeStatus { node, claimed });

@@ -154,7 +154,10 @@ fn report(alloc: &Alloc, act: Act, now: Time) -> Allocation {
         }
         Act::BecomeHealthy => {
             let canary = alloc.health.canary;
-            let (healthy, timestamp) = (Some(true), now.into());
+            // What says the same of the same moment is taken for a repetition, and time stands still between two changes.
+            let known = alloc.report.deployment_status.as_ref().map(|known| known.timestamp.time());
+            let at = known.filter(|known| *known >= now).map_or(now, |known| known.plus(Duration(1)));
+            let (healthy, timestamp) = (Some(true), at.into());
             deployment_status =
                 Some(AllocDeploymentStatus { healthy, timestamp, canary, ..Default::default() });
             ClientStatus::Running

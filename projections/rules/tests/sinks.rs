@@ -110,7 +110,8 @@ fn what_is_parked_is_tried_again_or_skipped_and_nothing_else_is() {
 #[test]
 fn what_no_sink_can_be_is_refused_with_its_field() {
     let mut world = World::new();
-    let cases: [(fn(&mut SetEventSink), &str); 8] = [
+    type Change = fn(&mut SetEventSink);
+    let cases: [(Change, &str); 8] = [
         (|wanted| wanted.name = "a.b".into(), "Name"),
         (|wanted| wanted.settings.target = EventSinkTarget::Webhook { url: "ftp://a".into() }, "URL"),
         (|wanted| wanted.settings.target = EventSinkTarget::Webhook { url: "http://u:p@a/".into() }, "URL"),

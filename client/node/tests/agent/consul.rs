@@ -14,9 +14,16 @@ use crate::support::consul::FakeConsul;
 use crate::support::*;
 
 fn with_consul(base: &Path, fake: &FakeConsul) -> (NodeSettings, Arc<Consul>, JoinHandle<()>) {
+    with_consul_that(base, fake, consul_settings())
+}
+
+fn with_consul_that(
+    base: &Path,
+    fake: &FakeConsul,
+    consul: ConsulSettings,
+) -> (NodeSettings, Arc<Consul>, JoinHandle<()>) {
     let consul =
-        Consul::new(ConsulSettings { address: format!("http://{}", fake.address), ..consul_settings() })
-            .unwrap();
+        Consul::new(ConsulSettings { address: format!("http://{}", fake.address), ..consul }).unwrap();
     let running = Arc::clone(&consul);
     let running = tokio::spawn(async move { running.run().await });
     let mut settings = settings(base);
@@ -215,8 +222,9 @@ async fn services_with_an_identity_are_registered_with_a_token_of_their_own() {
     running.abort();
     drop((settings, consul));
 
-    // The next agent has the token too. It does not get to give it back; the one after that does.
-    let (settings, consul, running) = with_consul(base.path(), &fake);
+    // The next agent has the token too. However long it takes to know its allocation, the service is not removed before.
+    let patient = ConsulSettings { unknown_for: Duration::from_secs(600), ..consul_settings() };
+    let (settings, consul, running) = with_consul_that(base.path(), &fake, patient);
     let agent = start(settings.clone(), &servers).await;
     servers.stop(&alloc_id(1));
     let removed = format!("/v1/agent/service/deregister/{id}");

@@ -1,4 +1,4 @@
-//! What `packaging/build` makes of the program that the tests have built.
+//! What `client/packaging/build` makes of the program that the tests have built.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,7 @@ fn build(to: &Path) -> Option<Vec<PathBuf>> {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     output(
-        Command::new(root.join("packaging/build"))
+        Command::new(root.join("client/packaging/build"))
             .args(["--fast", "--program"])
             .arg(sojourn())
             .arg("--output")

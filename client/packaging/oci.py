@@ -35,7 +35,7 @@ def main():
                        "org.opencontainers.image.licenses": "Apache-2.0"},
         },
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
-        "history": [{"created": created, "created_by": "packaging/oci.py"}],
+        "history": [{"created": created, "created_by": "client/packaging/oci.py"}],
     }))
     kind = "application/vnd.oci.image."
     manifest = add(blobs, dump({

@@ -11,8 +11,9 @@ use super::Past;
 /// A decision as the log has it: what one settlement led to.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
-    /// Of its batch, and of the command in that.
+    /// Of its batch, which was decided by the rules of an epoch, and of the command in that.
     pub index: Index,
+    pub epoch: u16,
     pub command: u16,
     pub eval: EvalId,
     /// All that it follows from.
@@ -117,6 +118,7 @@ pub(crate) fn decisions(batch: &Batch) -> Vec<Recorded> {
         };
         decisions.push(Recorded {
             index: batch.index,
+            epoch: batch.epoch,
             command: same[0].command,
             eval,
             snapshot,

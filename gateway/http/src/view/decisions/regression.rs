@@ -240,8 +240,8 @@ impl Report<'_> {
         if let Some(algorithm) = self.how.algorithm {
             reasons.push(format!("scheduled by {algorithm}"));
         }
-        let epoch = self.past.batch(recorded.index).ok().flatten().and_then(|batch| batch.decode().ok());
-        if let Some(epoch) = epoch.map(|batch| batch.epoch).filter(|epoch| *epoch != EPOCH) {
+        let epoch = recorded.epoch;
+        if epoch != EPOCH {
             reasons.push(format!("it was decided by the rules of epoch {epoch}, and these are of {EPOCH}"));
         }
         reasons.join("; ")

@@ -178,12 +178,12 @@ async fn run(call: Call) -> Outcome {
     let (path, body) = (entry.path.replace("{}", &argument), json!({}));
     let body = (entry.method == "PUT").then_some(&body);
     let (status, text) = raw::answer(&call.client()?, entry.method, &path, body, entry.doing).await?;
-    let text = String::from_utf8_lossy(&text);
     Err(match status {
         // What a community server says of its license.
-        204 => anyhow!("Error {}: Nomad Enterprise only endpoint", entry.doing),
-        200..300 => anyhow!("Error {}: the server is of Nomad Enterprise; use its program", entry.doing),
-        _ => anyhow!("Error {}: Unexpected response code: {status} ({})", entry.doing, text.trim()),
-    }
-    .into())
+        204 => anyhow!("Error {}: Nomad Enterprise only endpoint", entry.doing).into(),
+        200..300 => {
+            anyhow!("Error {}: the server is of Nomad Enterprise; use its program", entry.doing).into()
+        }
+        _ => raw::unexpected(entry.doing, status, &text),
+    })
 }

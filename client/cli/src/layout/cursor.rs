@@ -12,9 +12,9 @@ pub(crate) fn table(style: &OutputStyle, cursors: &[EventCursor]) -> String {
     for cursor in cursors {
         table.row([
             cursor.name.clone(),
-            position(cursor).to_string(),
+            place(&cursor.position).to_string(),
             behind(cursor),
-            acknowledged(style, cursor),
+            acknowledged(style, cursor.acked_at),
             cursor.acked_by.clone(),
         ]);
     }
@@ -23,11 +23,10 @@ pub(crate) fn table(style: &OutputStyle, cursors: &[EventCursor]) -> String {
 
 /// One cursor.
 pub(crate) fn block(style: &OutputStyle, cursor: &EventCursor) -> String {
-    let topics = if cursor.topics.is_empty() { "*".to_string() } else { cursor.topics.join(",") };
     let expires = cursor.expires.map_or_else(|| "never".to_string(), |time| when(style, time));
     fields(&[
         ("Name", cursor.name.clone()),
-        ("Topics", topics),
+        ("Topics", topics(&cursor.topics)),
         ("Namespace", cursor.namespace.clone()),
         ("Filter", cursor.filter.clone()),
         ("Reader", cursor.reader.clone()),
@@ -35,28 +34,36 @@ pub(crate) fn block(style: &OutputStyle, cursor: &EventCursor) -> String {
         ("Position", cursor.position.clone()),
         ("Behind", behind(cursor)),
         ("Oldest Index", cell(cursor.oldest_index)),
-        ("Acknowledged", acknowledged(style, cursor)),
+        ("Acknowledged", acknowledged(style, cursor.acked_at)),
         ("Acknowledged By", cursor.acked_by.clone()),
         ("Expires", expires),
     ])
 }
 
-/// Without the cluster.
-fn position(cursor: &EventCursor) -> &str {
-    cursor.position.split('@').next().unwrap_or_default()
+pub(super) fn topics(topics: &[String]) -> String {
+    if topics.is_empty() { "*".to_string() } else { topics.join(",") }
+}
+
+/// A position without the cluster.
+pub(super) fn place(position: &str) -> &str {
+    position.split('@').next().unwrap_or_default()
 }
 
 fn behind(cursor: &EventCursor) -> String {
-    let lag = match cursor.lag_batches {
-        0 => "nothing".to_string(),
-        1 => format!("1 batch, {} s", cursor.lag_seconds),
-        batches => format!("{batches} batches, {} s", cursor.lag_seconds),
-    };
+    let lag = lag(cursor.lag_batches, cursor.lag_seconds);
     if cursor.gap { format!("{lag}; not all is kept") } else { lag }
 }
 
-fn acknowledged(style: &OutputStyle, cursor: &EventCursor) -> String {
-    cursor.acked_at.map_or_else(|| "never".to_string(), |time| when(style, time))
+pub(super) fn lag(batches: u64, seconds: u64) -> String {
+    match batches {
+        0 => "nothing".to_string(),
+        1 => format!("1 batch, {seconds} s"),
+        batches => format!("{batches} batches, {seconds} s"),
+    }
+}
+
+pub(super) fn acknowledged(style: &OutputStyle, at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "never".to_string(), |time| when(style, time))
 }
 
 fn when(style: &OutputStyle, time: Timestamp) -> String {

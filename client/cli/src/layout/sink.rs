@@ -2,7 +2,7 @@
 
 use api::EventSink;
 
-use super::cell;
+use super::{cell, cursor};
 use crate::output::{OutputStyle, Table, fields};
 
 /// The list of sinks.
@@ -14,8 +14,8 @@ pub(crate) fn table(sinks: &[EventSink]) -> String {
             sink.kind.clone(),
             target(sink),
             sink.status.clone(),
-            sink.position.split('@').next().unwrap_or_default().to_string(),
-            behind(sink),
+            cursor::place(&sink.position).to_string(),
+            cursor::lag(sink.lag_batches, sink.lag_seconds),
         ]);
     }
     table.render()
@@ -23,8 +23,6 @@ pub(crate) fn table(sinks: &[EventSink]) -> String {
 
 /// One sink.
 pub(crate) fn block(style: &OutputStyle, sink: &EventSink) -> String {
-    let topics = if sink.topics.is_empty() { "*".to_string() } else { sink.topics.join(",") };
-    let acknowledged = sink.acked_at.map_or_else(|| "never".to_string(), |at| style.time(at.time().0));
     let secret = match sink.secret_variable.as_str() {
         "" => String::new(),
         path => format!("{path} ({})", sink.secret_namespace),
@@ -34,15 +32,15 @@ pub(crate) fn block(style: &OutputStyle, sink: &EventSink) -> String {
         ("Kind", sink.kind.clone()),
         ("Target", target(sink)),
         ("Secret Variable", secret),
-        ("Topics", topics),
+        ("Topics", cursor::topics(&sink.topics)),
         ("Namespace", sink.namespace.clone()),
         ("Filter", sink.filter.clone()),
         ("Attempts", cell(sink.max_attempts)),
         ("Timeout", sink.timeout.0.to_string()),
         ("Status", sink.status.clone()),
         ("Position", sink.position.clone()),
-        ("Behind", behind(sink)),
-        ("Acknowledged", acknowledged),
+        ("Behind", cursor::lag(sink.lag_batches, sink.lag_seconds)),
+        ("Acknowledged", cursor::acknowledged(style, sink.acked_at)),
     ];
     if let Some(at) = sink.parked_at {
         lines.extend([
@@ -60,14 +58,6 @@ fn target(sink: &EventSink) -> String {
         "webhook" => sink.url.clone(),
         "nats" => format!("{} {}", sink.address, sink.subject),
         _ => format!("{} files of {} bytes", sink.max_files, sink.max_bytes),
-    }
-}
-
-fn behind(sink: &EventSink) -> String {
-    match sink.lag_batches {
-        0 => "nothing".to_string(),
-        1 => format!("1 batch, {} s", sink.lag_seconds),
-        batches => format!("{batches} batches, {} s", sink.lag_seconds),
     }
 }
 

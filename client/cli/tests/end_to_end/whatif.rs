@@ -1,5 +1,7 @@
 //! What would happen, asked on the command line; and then it happens.
 
+use std::path::Path;
+
 use crate::end_to_end::support::*;
 
 const JOB: &str = r#"job "web" {
@@ -13,15 +15,27 @@ const JOB: &str = r#"job "web" {
 }
 "#;
 
+/// An agent with a node of this name, and the file of a job that is not registered yet.
+fn begun(directory: &Path) -> (Agent, String, String) {
+    let agent = AgentConfig::development(directory, "dev").start();
+    agent.wait_for_a_ready_node();
+    let node = text(&agent.get("/v1/nodes")[0]["Name"]);
+    let file = directory.join("web.nomad.hcl");
+    std::fs::write(&file, JOB).unwrap();
+    (agent, node, file.to_str().unwrap().to_string())
+}
+
+fn both_run(agent: &Agent) {
+    until("both run", || {
+        agent.allocs("web").iter().filter(|alloc| alloc["ClientStatus"] == "running").count() == 2
+    });
+}
+
 #[test]
 fn a_change_is_tried_out_and_what_is_said_comes_true() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = AgentConfig::development(directory.path(), "dev").start();
-    agent.wait_for_a_ready_node();
-    let node = text(&agent.get("/v1/nodes")[0]["Name"]);
-    let file = directory.path().join("web.nomad.hcl");
-    std::fs::write(&file, JOB).unwrap();
-    let path = file.to_str().unwrap();
+    let (agent, node, file) = begun(directory.path());
+    let path = file.as_str();
 
     // The job is not there yet.
     let new = agent.run(&["whatif", "run", path]).expect_success();
@@ -30,9 +44,7 @@ fn a_change_is_tried_out_and_what_is_said_comes_true() {
     let large = agent.run(&["whatif", "run", path, "-count", "5000"]);
     assert!(large.code == 2 && large.stdout.contains("Without a node"), "{}{}", large.stdout, large.stderr);
     agent.run(&["job", "run", path]).expect_success();
-    until("both run", || {
-        agent.allocs("web").iter().filter(|alloc| alloc["ClientStatus"] == "running").count() == 2
-    });
+    both_run(&agent);
     let index = || agent.get("/v1/jobs")[0]["ModifyIndex"].clone();
     let before = index();
 
@@ -88,15 +100,9 @@ fn a_change_is_tried_out_and_what_is_said_comes_true() {
 #[test]
 fn a_kept_fork_is_read_by_commands_and_by_programs_that_know_nothing_of_it() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = AgentConfig::development(directory.path(), "dev").start();
-    agent.wait_for_a_ready_node();
-    let node = text(&agent.get("/v1/nodes")[0]["Name"]);
-    let file = directory.path().join("web.nomad.hcl");
-    std::fs::write(&file, JOB).unwrap();
-    agent.run(&["job", "run", file.to_str().unwrap()]).expect_success();
-    until("both run", || {
-        agent.allocs("web").iter().filter(|alloc| alloc["ClientStatus"] == "running").count() == 2
-    });
+    let (agent, node, file) = begun(directory.path());
+    agent.run(&["job", "run", &file]).expect_success();
+    both_run(&agent);
     assert_eq!(agent.run(&["fork", "list"]).expect_success(), "No forks are kept\n");
     let kept = agent
         .run(&["whatif", "-keep", "-json", "add", "1", "like", &node, "and", "drain", &node])
@@ -152,11 +158,8 @@ fn a_kept_fork_is_read_by_commands_and_by_programs_that_know_nothing_of_it() {
 #[test]
 fn decisions_are_made_again_from_the_log() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = AgentConfig::development(directory.path(), "dev").start();
-    agent.wait_for_a_ready_node();
-    let file = directory.path().join("web.nomad.hcl");
-    std::fs::write(&file, JOB).unwrap();
-    agent.run(&["job", "run", file.to_str().unwrap()]).expect_success();
+    let (agent, _, file) = begun(directory.path());
+    agent.run(&["job", "run", &file]).expect_success();
     let same = agent.run(&["replay", "-decisions", "-since", "168h"]).expect_success();
     assert!(same.contains(" the same, 0 different; "), "{same}");
     let as_json = agent.run(&["replay", "-decisions", "-json", "-since=last-week"]).expect_success();

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sdk::{ApiRequest, Client, Frames, Query};
+use sdk::{Client, Frames, Query};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::bundle::Bundle;
@@ -141,15 +141,8 @@ impl Capture<'_> {
             self.plan.event_index,
             topics.collect::<String>()
         );
-        let request = ApiRequest {
-            method: "GET".to_string(),
-            path,
-            filter: String::new(),
-            headers: Vec::new(),
-            body: "".into(),
-        };
         let file = "cluster/eventstream.json";
-        let mut response = match self.client.call_raw(request).await {
+        let mut response = match self.client.call_raw(raw::request("GET", &path, String::new())).await {
             Ok(response) if response.status().is_success() => response,
             Ok(response) => {
                 let status = response.status();

@@ -6,6 +6,7 @@ use api::{EventId, TopicFilter};
 use base::{Index, Time};
 use bytes::Bytes;
 use filter::{EvalError, Filter, Schema};
+use model::EventPosition;
 use serde_json::{Value, json};
 
 use super::entries::Entry;
@@ -37,6 +38,14 @@ impl Cursor {
     /// Right after the event.
     pub fn after(id: EventId) -> Cursor {
         Cursor { index: id.index, ordinal: id.ordinal.saturating_add(1) }
+    }
+
+    /// What follows a position that is kept. After a whole batch that is in the next one: it may be the oldest there is.
+    pub fn behind(EventPosition { index, ordinal }: EventPosition) -> Cursor {
+        match ordinal {
+            u32::MAX => Cursor::at(index.next()),
+            ordinal => Cursor::after(EventId { index, ordinal }),
+        }
     }
 }
 
@@ -101,13 +110,19 @@ static EVENT: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 impl Condition {
+    /// None of an empty text.
+    ///
     /// # Errors
-    /// It names a field that events do not have.
-    pub fn new(filter: Filter) -> Result<Condition, EvalError> {
+    /// It is no expression, or names a field that events do not have.
+    pub fn parse(text: &str) -> Result<Option<Condition>, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let filter = Filter::parse(text).map_err(|error| error.to_string())?;
         match filter.matches(&EVENT, "Event", &json!({})) {
             // Payloads differ, so what does not fit one event may fit another.
-            Ok(_) | Err(EvalError::Unfit { .. }) => Ok(Condition(filter)),
-            Err(error) => Err(error),
+            Ok(_) | Err(EvalError::Unfit { .. }) => Ok(Some(Condition(filter))),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -205,5 +220,17 @@ impl Page {
         let Some(condition) = &filter.condition else { return true };
         self.examined += CONDITION_COST;
         condition.holds(batch.document(ordinal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_whole_batch_is_in_the_next_one() {
+        let index = Index(5);
+        assert_eq!(Cursor::behind(EventPosition { index, ordinal: u32::MAX }), Cursor::at(Index(6)));
+        assert_eq!(Cursor::behind(EventPosition { index, ordinal: 2 }), Cursor { index, ordinal: 3 });
     }
 }

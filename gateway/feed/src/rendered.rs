@@ -53,8 +53,8 @@ impl RenderedBatch {
     /// [`FeedError::Failed`]: the log is not what it was, or holds what this server cannot read.
     pub fn after(mut state: State, batch: &EncodedBatch) -> Result<RenderedBatch, FeedError> {
         let (batch, before) = (batch.decode()?, state.clone());
-        state.apply(&batch)?;
-        Ok(RenderedBatch::between(before, state, batch))
+        let entries = entries::list(&mut state, &batch)?;
+        Ok(RenderedBatch::of(entries, before, state, batch))
     }
 
     /// The same for a batch that somebody has folded: what was decoded of that state is decoded for both, and nothing is
@@ -70,11 +70,12 @@ impl RenderedBatch {
         if batch.previous() != before.index || batch.index() != after.index {
             return RenderedBatch::after(before, batch);
         }
-        Ok(RenderedBatch::between(before, after.clone(), batch.decode()?))
+        let batch = batch.decode()?;
+        let entries = entries::between(&before, after, &batch);
+        Ok(RenderedBatch::of(entries, before, after.clone(), batch))
     }
 
-    fn between(before: State, state: State, batch: Batch) -> RenderedBatch {
-        let entries = entries::between(&before, &state, &batch);
+    fn of(entries: Vec<Entry>, before: State, state: State, batch: Batch) -> RenderedBatch {
         let causes: Vec<Cause> = (0..batch.commands.len()).map(|at| Cause::of(&batch, at)).collect();
         let commands = batch.commands.into_iter().zip(causes).collect();
         let forms = std::iter::repeat_with(Forms::default).take(entries.len()).collect();

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Index;
-use control::Control;
+use control::{Control, Subject};
 use feed::Feed;
 use keyring::Signer;
 use model::{EventCursorSettings, EventSinkSettings, cursor_of_sink};
@@ -28,11 +28,12 @@ use state::State;
 use state::cursor::Cursor;
 use state::sink::Status;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use sender::Sender;
 
-/// How often tasks are looked at, besides whenever something was written: one that ended is begun again after so long.
+/// How often tasks are looked at, besides whenever sinks, cursors or the leader changed: one that ended is begun again after so
+/// long.
 const POLL: Duration = Duration::from_secs(2);
 
 /// What tasks of sinks work with.
@@ -65,17 +66,19 @@ impl Sinks {
     /// Goes on for as long as the server runs: while it leads, each sink that runs has its task.
     pub async fn keep(self) {
         let mut tasks: BTreeMap<String, Task> = BTreeMap::new();
-        let mut news = self.control.watch();
+        let mut news = self.control.changes_of(Subject::Sinks);
+        let mut leadership = self.control.leadership();
         loop {
-            news.borrow_and_update();
             let state = self.control.state();
             let leads = self.control.leads();
             tasks.retain(|name, task| leads && task.is_due(&state, name));
             if leads {
                 self.begin(&state, &mut tasks);
             }
-            if let Ok(Err(_)) = timeout(POLL, news.changed()).await {
-                return;
+            tokio::select! {
+                () = news.changed() => {}
+                changed = leadership.changed() => if changed.is_err() { return },
+                () = sleep(POLL) => {}
             }
         }
     }
@@ -95,7 +98,7 @@ impl Sinks {
                     if let Err(why) = sender.run().await {
                         tracing::warn!(sink = name, %why, "a sink begins again");
                         // Not at once: what made it end may be there for a while.
-                        tokio::time::sleep(POLL).await;
+                        sleep(POLL).await;
                     }
                 }
             });

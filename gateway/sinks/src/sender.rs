@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use api::{EventId, StreamPosition, TopicFilter};
 use feed::{Condition, Cursor, EventFilter, Everybody, FeedError, Page, StreamEvent, View};
-use filter::Filter;
 use journal::Freshness;
 use keyring::Items;
 use model::{
@@ -80,7 +79,7 @@ impl Sender {
         (self.acked, self.done) = (position, position);
         let filter = Arc::new(filter_of(&self.events)?);
         let mut target = Target::open(&self.name, &self.settings, &self.sinks.directory)?;
-        let mut next = after(position);
+        let mut next = Cursor::behind(position);
         loop {
             let page = tokio::select! {
                 page = self.sinks.events.page(next, &filter) => page,
@@ -131,11 +130,13 @@ impl Sender {
         for attempt in 1.. {
             let why = match self.attempt(&outgoing, target).await {
                 Ok(()) => return Ok(Ok(())),
-                Err(Undelivered::Rejected(why)) => return self.park(event.id, attempt, why).await,
+                Err(Undelivered::Rejected(why)) => {
+                    return self.park(event.id, attempt, why, target).await;
+                }
                 Err(Undelivered::Later(why)) => why,
             };
             if attempt >= self.settings.attempts_max {
-                return self.park(event.id, attempt, why).await;
+                return self.park(event.id, attempt, why, target).await;
             }
             tracing::warn!(sink = self.name, event = outgoing.id, attempt, why, "an event did not arrive");
             // What arrived before it is not sent again if this takes longer than this server leads.
@@ -185,11 +186,15 @@ impl Sender {
         Ok(if self.position() == Some(self.acked) { Ok(()) } else { Err(Ended) })
     }
 
-    async fn park(&mut self, event: EventId, attempts: u32, reason: String) -> Step {
+    async fn park(&mut self, event: EventId, attempts: u32, reason: String, target: &mut Target) -> Step {
         tracing::error!(sink = self.name, %event, attempts, reason, "a sink is parked");
         if self.done > self.acked {
-            let (name, after) = (self.cursor.clone(), self.done);
-            self.submit(Command::AckEventCursor { name, after }).await?;
+            match self.acknowledge(target).await {
+                Ok(Ok(())) => {}
+                Ok(Err(Ended)) => return Ok(Err(Ended)),
+                // It is parked all the same, and what arrived since the last acknowledgement is sent again.
+                Err(why) => tracing::warn!(sink = self.name, why, "what arrived is not acknowledged"),
+            }
         }
         let name = self.name.clone();
         let parked = ParkEventSink { name, event: position_of(event), attempts, reason };
@@ -228,13 +233,7 @@ impl Sender {
 fn filter_of(events: &EventCursorSettings) -> Result<EventFilter, String> {
     let topics = events.topics.iter().map(|topic| topic.parse()).collect::<Result<Vec<TopicFilter>, _>>();
     let topics = topics.map_err(|error| format!("Topics: {error}"))?;
-    let condition = match events.filter.as_str() {
-        "" => None,
-        text => {
-            let filter = Filter::parse(text).map_err(|error| format!("Filter: {error}"))?;
-            Some(Condition::new(filter).map_err(|error| format!("Filter: {error}"))?)
-        }
-    };
+    let condition = Condition::parse(&events.filter).map_err(|error| format!("Filter: {error}"))?;
     let namespace = (events.namespace != "*").then(|| events.namespace.clone());
     let everything = EventFilter::of_topics(topics, Arc::new(Everybody));
     Ok(EventFilter { namespace, condition, view: View::CloudEvents, ..everything })
@@ -242,14 +241,6 @@ fn filter_of(events: &EventCursorSettings) -> Result<EventFilter, String> {
 
 fn position_of(EventId { index, ordinal }: EventId) -> EventPosition {
     EventPosition { index, ordinal }
-}
-
-/// What is read next. After a whole batch that is in the next one: it may be the oldest that is kept.
-fn after(EventPosition { index, ordinal }: EventPosition) -> Cursor {
-    match ordinal {
-        u32::MAX => Cursor::at(index.next()),
-        ordinal => Cursor::after(EventId { index, ordinal }),
-    }
 }
 
 /// Many sinks that failed together do not come back together.
@@ -270,13 +261,6 @@ mod tests {
             let pause = with_chance(PAUSE_MAX);
             assert!(pause <= PAUSE_MAX && pause >= PAUSE_MAX.mul_f64(0.8), "{pause:?}");
         }
-    }
-
-    #[test]
-    fn what_follows_a_whole_batch_is_in_the_next_one() {
-        let index = base::Index(5);
-        assert_eq!(after(EventPosition { index, ordinal: u32::MAX }), Cursor::at(base::Index(6)));
-        assert_eq!(after(EventPosition { index, ordinal: 2 }), Cursor { index, ordinal: 3 });
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl Target {
         match self {
             Target::Webhook(webhook) => webhook.deliver(event, secret).await,
             Target::Nats(nats) => nats.deliver(event, secret).await,
-            Target::File(file) => file.deliver(event),
+            // A file that is put aside is synced first, which takes as long as its disk.
+            Target::File(file) => tokio::task::block_in_place(|| file.deliver(event)),
         }
     }
 

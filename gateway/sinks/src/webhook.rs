@@ -1,9 +1,9 @@
 //! A request of HTTP for each event, signed as Standard Webhooks has it.
 
-use std::error::Error;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
+use base::reasons;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use keyring::Items;
@@ -83,17 +83,6 @@ fn signature(key: &str, id: &str, seconds: u64, body: &[u8]) -> Result<String, S
     let signed = [format!("{id}.{seconds}.").as_bytes(), body].concat();
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), &signed);
     Ok(format!("v1,{}", STANDARD.encode(tag)))
-}
-
-/// The error with what led to it: the first one alone says that something failed.
-fn reasons(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text = format!("{text}: {error}");
-        next = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

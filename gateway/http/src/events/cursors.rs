@@ -66,7 +66,7 @@ pub(super) async fn chosen(
         let why = format!("cursor {name:?} has a {key} of its own, which is another one: leave {key} out");
         return Err(Failure::invalid(why));
     }
-    let place = after(kept.position);
+    let place = Cursor::behind(kept.position);
     let params = params.with("topic", topics.iter().map(String::as_str));
     let params = params.with("namespace", [namespace.as_str()]).with("filter", [filter.as_str()]);
     Ok((params, Some((name, place))))
@@ -305,21 +305,13 @@ pub(super) fn view(feed: &Feed, recent: &Recent, name: &str, kept: &Kept) -> Res
         lag_batches: lag.batches,
         lag_seconds: u64::try_from(behind.0 / 1_000_000_000).unwrap_or_default(),
         oldest_index: oldest.0,
-        gap: after(kept.position).index < oldest,
+        gap: Cursor::behind(kept.position).index < oldest,
         acked_at: acknowledged.map(|known| known.at.into()),
         acked_by: acknowledged.map(|known| known.by.clone()).unwrap_or_default(),
         create_index: kept.created.0,
         modify_index: kept.modified.0,
         create_time: kept.created_at.into(),
     })
-}
-
-/// What is read next. After a whole batch that is in the next one: it may be the oldest that is kept.
-fn after(EventPosition { index, ordinal }: EventPosition) -> Cursor {
-    match ordinal {
-        u32::MAX => Cursor::at(index.next()),
-        ordinal => Cursor::after(EventId { index, ordinal }),
-    }
 }
 
 pub(super) fn id(feed: &Feed, EventPosition { index, ordinal }: EventPosition) -> String {

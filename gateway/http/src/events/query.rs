@@ -5,7 +5,6 @@ use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use base::{Duration, Index, Time};
 use feed::{Condition, Cursor, EventFilter, View, Viewer};
-use filter::Filter;
 use model::document::Timestamp;
 
 use crate::error::Failure;
@@ -104,12 +103,7 @@ fn condition(params: &Params) -> Result<Option<Condition>, Failure> {
 /// # Errors
 /// 400 for what is no condition of events, which begins with `context`.
 pub(super) fn conditioned(text: &str, context: &str) -> Result<Option<Condition>, Failure> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let invalid = |why: String| Failure::invalid(format!("{context}: {why}"));
-    let filter = Filter::parse(text).map_err(|why| invalid(why.to_string()))?;
-    Condition::new(filter).map(Some).map_err(|why| invalid(why.to_string()))
+    Condition::parse(text).map_err(|why| Failure::invalid(format!("{context}: {why}")))
 }
 
 /// Lines of JSON are as Nomad has them, unless more is asked for; messages say who and when.

@@ -28,14 +28,26 @@ pub enum Subject {
     /// The services that are registered.
     Services,
     Variables,
+    /// Sinks of the event stream, and how far they and other readers have come.
+    Sinks,
 }
+
+/// Which batch changed a table last.
+type LastChange = fn(&State) -> Index;
+
+/// Subjects that are whole tables.
+const TABLES: [(Subject, LastChange); 3] = [
+    (Subject::Services, |state| state.services.changed()),
+    (Subject::Variables, |state| state.variables.changed()),
+    (Subject::Sinks, |state| state.sinks.changed().max(state.cursors.changed())),
+];
 
 /// All who wait. Their number is bounded where they come from: connections and waiting reads are.
 #[derive(Debug, Default)]
 pub struct Changes {
     waiting: Mutex<BTreeMap<Subject, watch::Sender<()>>>,
-    /// The batch that changed services last, as the waiting know.
-    services: Mutex<Index>,
+    /// The batch that changed each table last, as the waiting know.
+    tables: Mutex<[Index; TABLES.len()]>,
 }
 
 /// Somebody who waits for changes of one subject.
@@ -56,8 +68,8 @@ impl Changes {
 
     /// Wakes those whom a batch concerns. The state is published already.
     pub fn notify(&self, state: &State, delta: &Delta) {
-        let services = state.services.changed();
-        let of_services = std::mem::replace(&mut *self.services.lock(), services) != services;
+        let changed = TABLES.map(|(_, changed)| changed(state));
+        let before = std::mem::replace(&mut *self.tables.lock(), changed);
         let waiting = self.waiting.lock();
         if waiting.is_empty() {
             return;
@@ -89,12 +101,8 @@ impl Changes {
             wake(Subject::Alloc(*row));
             wake(Subject::Node(state.allocs.get(*row).node));
         }
-        if of_services {
-            wake(Subject::Services);
-        }
-        if !delta.variables.is_empty() {
-            wake(Subject::Variables);
-        }
+        let tables = TABLES.iter().zip(before.iter().zip(&changed));
+        tables.filter(|(_, (before, now))| before != now).for_each(|((subject, _), _)| wake(*subject));
     }
 
     #[cfg(test)]

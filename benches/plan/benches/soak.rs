@@ -72,13 +72,7 @@ struct Figures {
 impl Cluster {
     fn new() -> Cluster {
         let seconds = Duration::from_secs;
-        let broker = BrokerSettings {
-            nack_timeout: seconds(60),
-            delivery_limit: 3,
-            first_delay: seconds(1),
-            further_delay: seconds(20),
-            follow_up_after: seconds(60),
-        };
+        let broker = BrokerSettings::default();
         // Nodes are not silent, and their heartbeats are not what is looked at here.
         let forever = seconds(1_000 * 24 * 3600);
         let heartbeats = HeartbeatSettings { min_ttl: forever, grace: forever, failover_ttl: forever };

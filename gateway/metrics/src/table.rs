@@ -78,6 +78,7 @@ table! {
         "nomad.state.snapshotIndex" "Index of the state that figures are read from."
         "sojourn.log.oldest_index" "Index of the oldest batch that the log keeps."
         "sojourn.commands.waiting" "Commands that wait for the sequencer."
+        "sojourn.evaluations.longest_wait_seconds" "How long the evaluation waits for a scheduler that waits the longest."
         "sojourn.leader" "1 while this server leads."
         "sojourn.reads.waiting" "Blocking queries that wait for news."
         "sojourn.uptime_seconds" "Seconds since this agent started."

@@ -18,12 +18,14 @@ pub enum Lane {
     Plans = 2,
     /// What people and their tools write.
     Writes = 3,
+    /// What they write that has schedulers place more. It can be held back until they are not behind any more.
+    Work = 4,
 }
 
-/// Whose turn it is, in a circle: of 15 turns liveness has 6, reports 3, plans 4 and writes 2.
-const TURNS: [Lane; 15] = {
-    use Lane::{Liveness as L, Plans as P, Reports as R, Writes as W};
-    [L, P, L, R, W, L, P, L, R, P, L, W, R, L, P]
+/// Whose turn it is, in a circle: of 17 turns liveness has 6, reports 3, plans 4, writes 2 and work 2.
+const TURNS: [Lane; 17] = {
+    use Lane::{Liveness as L, Plans as P, Reports as R, Work as N, Writes as W};
+    [L, P, L, R, W, N, L, P, L, R, P, L, W, N, R, L, P]
 };
 
 impl Lane {
@@ -45,23 +47,23 @@ impl Lane {
             | Command::AdvanceDrain { .. }
             | Command::LaunchJob { .. } => Lane::Reports,
             Command::SettleEval(_) | Command::FailEval { .. } => Lane::Plans,
+            Command::RegisterJob(_)
+            | Command::EvaluateJob { .. }
+            | Command::RevertJob { .. }
+            | Command::DispatchJob(_)
+            | Command::ScaleJob(_) => Lane::Work,
             Command::SetNodeEligibility { .. }
             | Command::SetNodeDrain { .. }
             | Command::DeregisterNode { .. }
-            | Command::RegisterJob(_)
             | Command::DeregisterJob { .. }
-            | Command::EvaluateJob { .. }
             | Command::EvaluateNode { .. }
             | Command::StopAlloc { .. }
             | Command::UpsertNodePool(_)
             | Command::DeleteNodePool { .. }
-            | Command::RevertJob { .. }
             | Command::SetJobStability { .. }
-            | Command::DispatchJob(_)
             | Command::CollectGarbage { .. }
             | Command::CollectDue { .. }
             | Command::CollectLeftovers { .. }
-            | Command::ScaleJob(_)
             | Command::TagJobVersion { .. }
             | Command::UntagJobVersion { .. }
             | Command::UpsertNamespace(_)
@@ -129,13 +131,15 @@ impl Lane {
 /// The lanes, in front of one reader.
 #[derive(Debug)]
 pub struct Lanes<T> {
-    queues: [VecDeque<T>; 4],
+    queues: [VecDeque<T>; 5],
     turn: usize,
+    /// Nothing comes out of [`Lane::Work`] by turn.
+    work_is_held: bool,
 }
 
 impl<T> Default for Lanes<T> {
     fn default() -> Self {
-        Lanes { queues: Default::default(), turn: 0 }
+        Lanes { queues: Default::default(), turn: 0, work_is_held: false }
     }
 }
 
@@ -151,11 +155,29 @@ impl<T> Lanes<T> {
         Ok(())
     }
 
-    /// The next item by turn; a lane without work gives its turn away.
+    /// Whether what waits in [`Lane::Work`] has to go on waiting. Says if that was not so before.
+    pub fn hold_work(&mut self, held: bool) -> bool {
+        std::mem::replace(&mut self.work_is_held, held) != held
+    }
+
+    /// The longest in [`Lane::Work`], while that is held back.
+    pub fn held(&self) -> Option<&T> {
+        self.queues[Lane::Work as usize].front().filter(|_| self.work_is_held)
+    }
+
+    /// Takes that one out.
+    pub fn pop_held(&mut self) -> Option<T> {
+        if self.work_is_held { self.queues[Lane::Work as usize].pop_front() } else { None }
+    }
+
+    /// The next item by turn; a lane without items, or that is held back, gives its turn away.
     pub fn pop(&mut self) -> Option<T> {
         for _ in 0..TURNS.len() {
             let lane = TURNS[self.turn];
             self.turn = (self.turn + 1) % TURNS.len();
+            if lane == Lane::Work && self.work_is_held {
+                continue;
+            }
             if let Some(item) = self.queues[lane as usize].pop_front() {
                 return Some(item);
             }
@@ -163,11 +185,19 @@ impl<T> Lanes<T> {
         None
     }
 
+    /// Nothing would come out by turn.
     pub fn is_empty(&self) -> bool {
-        self.queues.iter().all(VecDeque::is_empty)
+        self.len() == 0
     }
 
+    /// How many would come out by turn.
     pub fn len(&self) -> usize {
+        let held = if self.work_is_held { self.queues[Lane::Work as usize].len() } else { 0 };
+        self.queues.iter().map(VecDeque::len).sum::<usize>() - held
+    }
+
+    /// How many there are in all.
+    pub fn waiting(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }
 }
@@ -188,15 +218,13 @@ mod tests {
     #[test]
     fn every_lane_gets_its_share() {
         let mut lanes = Lanes::default();
-        for lane in [Lane::Liveness, Lane::Reports, Lane::Plans, Lane::Writes] {
+        let all = [Lane::Liveness, Lane::Reports, Lane::Plans, Lane::Writes, Lane::Work];
+        for lane in all {
             (0..100).for_each(|_| lanes.push(lane, lane).unwrap());
         }
         let round: Vec<Lane> = std::iter::from_fn(|| lanes.pop()).take(TURNS.len()).collect();
         let share = |lane| round.iter().filter(|l| **l == lane).count();
-        assert_eq!(
-            [share(Lane::Liveness), share(Lane::Reports), share(Lane::Plans), share(Lane::Writes)],
-            [6, 3, 4, 2]
-        );
+        assert_eq!(all.map(share), [6, 3, 4, 2, 2]);
     }
 
     #[test]
@@ -205,5 +233,20 @@ mod tests {
         (0..LANE_MAX).for_each(|_| lanes.push(Lane::Plans, ()).unwrap());
         assert_eq!(lanes.push(Lane::Plans, ()), Err(()));
         assert_eq!(lanes.push(Lane::Reports, ()), Ok(()));
+    }
+
+    #[test]
+    fn work_that_is_held_back_waits_and_the_rest_goes() {
+        let mut lanes = Lanes::default();
+        lanes.push(Lane::Work, "job").unwrap();
+        assert_eq!(lanes.held(), None);
+        assert_eq!(lanes.pop_held(), None);
+        assert!(lanes.hold_work(true) && !lanes.hold_work(true));
+        lanes.push(Lane::Writes, "stop").unwrap();
+        assert_eq!((lanes.len(), lanes.waiting()), (1, 2));
+        assert_eq!((lanes.pop(), lanes.pop()), (Some("stop"), None));
+        assert_eq!((lanes.is_empty(), lanes.held()), (true, Some(&"job")));
+        assert!(lanes.hold_work(false));
+        assert_eq!((lanes.len(), lanes.pop()), (1, Some("job")));
     }
 }

@@ -52,7 +52,7 @@ pub struct Receipt {
 pub enum SubmitError {
     #[error(transparent)]
     Rejected(Rejection),
-    /// The lane is full. Nothing was decided: try again.
+    /// The lane is full, or schedulers are behind with what was asked of them before. Nothing was decided: try again.
     #[error("too many commands are waiting: try again in a second")]
     Busy,
     #[error("No cluster leader")]

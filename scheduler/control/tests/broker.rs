@@ -24,13 +24,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let mut broker = Broker::new(BrokerSettings {
-            nack_timeout: Duration::from_secs(60),
-            delivery_limit: 3,
-            first_delay: Duration::from_secs(1),
-            further_delay: Duration::from_secs(20),
-            follow_up_after: Duration::from_secs(60),
-        });
+        let mut broker = Broker::new(BrokerSettings::default());
         let state = State::default();
         broker.lead(&state, Time::ZERO);
         Bench { state, broker, now: Time::from_secs(1_000), chance: Rng::new(1) }
@@ -93,6 +87,11 @@ impl Bench {
         self.now = self.now.plus(Duration::from_secs(secs));
         self.broker.expire(&self.state, self.now, &mut self.chance)
     }
+}
+
+fn pause(pause_eval_broker: bool) -> Command {
+    let rules = SchedulerRules { pause_eval_broker, ..SchedulerRules::default() };
+    Command::SetScheduler { rules, only_at: None }
 }
 
 #[test]
@@ -237,15 +236,50 @@ fn a_paused_broker_hands_out_nothing_and_forgets_nothing() {
     let mut bench = Bench::new();
     bench.job("web", 50);
     let begun = bench.dequeue().unwrap();
-    let paused = |pause_eval_broker| Command::SetScheduler {
-        rules: SchedulerRules { pause_eval_broker, ..SchedulerRules::default() },
-        only_at: None,
-    };
-    bench.submit(paused(true));
+    bench.submit(pause(true));
     bench.job("late", 90);
     assert_eq!(bench.dequeue(), None);
     bench.settle(&begun);
-    bench.submit(paused(false));
+    bench.submit(pause(false));
     let next = bench.dequeue().unwrap();
     assert_eq!(bench.job_of(next.eval), "late");
+}
+
+#[test]
+fn workers_are_behind_once_something_has_waited_too_long_for_them() {
+    let mut bench = Bench::new();
+    let is_behind = |bench: &Bench| bench.broker.is_behind(&bench.state, bench.now);
+    bench.job("first", 50);
+    bench.job("low", 10);
+    bench.after(5);
+    assert!(!is_behind(&bench), "nobody has scheduled anything yet: nothing is known of them");
+    let first = bench.dequeue().unwrap();
+    assert!(is_behind(&bench) && bench.broker.longest_wait(bench.now) == Duration::from_secs(5));
+    // What waits is of a low priority; what is more urgent does not make it younger.
+    bench.job("urgent", 90);
+    assert!(is_behind(&bench));
+    bench.settle(&first);
+    assert!(bench.dequeue().is_some());
+    assert!(bench.dequeue().is_some());
+    assert!(!is_behind(&bench) && bench.broker.longest_wait(bench.now) == Duration::ZERO);
+}
+
+#[test]
+fn who_does_nothing_is_not_behind() {
+    let mut bench = Bench::new();
+    bench.job("first", 50);
+    bench.job("second", 50);
+    bench.dequeue().unwrap();
+    bench.after(2);
+    assert!(bench.broker.is_behind(&bench.state, bench.now));
+    // The clock was set: nothing has waited longer by that.
+    bench.now = bench.now.plus(Duration::from_secs(3_600));
+    bench.broker.clock_moved(Duration::from_secs(3_600));
+    assert_eq!(bench.broker.longest_wait(bench.now), Duration::from_secs(2));
+    bench.submit(pause(true));
+    assert!(!bench.broker.is_behind(&bench.state, bench.now));
+    bench.submit(pause(false));
+    assert!(bench.broker.is_behind(&bench.state, bench.now));
+    bench.after(8);
+    assert!(!bench.broker.is_behind(&bench.state, bench.now), "no worker took anything for ten seconds");
 }

@@ -2,6 +2,7 @@
 
 mod broker;
 mod interleavings;
+mod pace;
 mod sequencer;
 mod whatif;
 mod worker;

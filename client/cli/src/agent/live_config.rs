@@ -163,6 +163,7 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "server.encrypt": server.encrypt;
         "server.num_schedulers": server.num_schedulers;
         "server.job_max_count": server.job_max_count;
+        "server.placement_lag_max": server.placement_lag_max;
         "server.heartbeat_grace": server.heartbeat_grace;
         "server.min_heartbeat_ttl": server.min_heartbeat_ttl;
         "server.client_introduction": server.introduction;

@@ -51,7 +51,7 @@ pub(super) fn server_settings(
             grace: settings.server.heartbeat_grace,
             ..HeartbeatSettings::default()
         },
-        broker: BrokerSettings::default(),
+        broker: BrokerSettings { lag_max: settings.server.placement_lag_max, ..BrokerSettings::default() },
         job_count_max: job_count_max(settings),
         identities: super::vault::identities(settings),
         workers: workers(settings),

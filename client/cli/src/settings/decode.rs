@@ -149,6 +149,7 @@ fn server(server: &mut ServerSettings, notes: &mut Vec<String>, mut section: Sec
     refused.set(&mut section, "bootstrap_expect", &mut server.bootstrap_expect);
     refused.set_option(&mut section, "num_schedulers", &mut server.num_schedulers);
     refused.set(&mut section, "job_max_count", &mut server.job_max_count);
+    refused.set(&mut section, "placement_lag_max", &mut server.placement_lag_max);
     refused.set(&mut section, "heartbeat_grace", &mut server.heartbeat_grace);
     refused.set(&mut section, "min_heartbeat_ttl", &mut server.min_heartbeat_ttl);
     garbage(server, &mut section, refused);

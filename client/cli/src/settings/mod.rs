@@ -29,7 +29,7 @@ use ::tls::TlsSettings;
 use anyhow::bail;
 use artifacts::ArtifactConfig;
 use base::Duration;
-use control::GarbageSettings;
+use control::{BrokerSettings, GarbageSettings};
 use ipnet::IpNet;
 use keyring::IntroductionSettings;
 use listener::AddressLimit;
@@ -221,6 +221,8 @@ pub(crate) struct ServerSettings {
     pub num_schedulers: Option<u32>,
     /// Most allocations that a job may ask for; 0 for as many as it likes.
     pub job_max_count: u32,
+    /// Once an evaluation has waited this long for a scheduler, what makes more of them waits too; 0 for never.
+    pub placement_lag_max: Duration,
     /// Time added to a node's TTL before a node without heartbeats is marked down.
     pub heartbeat_grace: Duration,
     pub min_heartbeat_ttl: Duration,
@@ -359,6 +361,7 @@ impl AgentSettings {
                 encrypt: None,
                 num_schedulers: None,
                 job_max_count: 50_000,
+                placement_lag_max: BrokerSettings::default().lag_max,
                 heartbeat_grace: Duration::from_secs(10),
                 min_heartbeat_ttl: Duration::from_secs(10),
                 garbage: GarbageSettings::default(),

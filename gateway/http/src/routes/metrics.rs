@@ -70,6 +70,7 @@ fn gauges(server: &AppState) -> Vec<Gauge> {
         Gauge::new("nomad.state.snapshotIndex", state.index.0 as f64),
         Gauge::new("sojourn.log.oldest_index", journal.horizon().0 as f64),
         Gauge::count("sojourn.commands.waiting", control.commands_waiting()),
+        Gauge::new("sojourn.evaluations.longest_wait_seconds", control.longest_wait().as_secs_f64()),
         Gauge::new("sojourn.leader", if control.leads() { 1 } else { 0 }),
         Gauge::count("sojourn.reads.waiting", WAITING_READS_MAX - server.waiting_reads.available_permits()),
         Gauge::new("sojourn.uptime_seconds", now().since(server.agent.started).as_secs_f64()),

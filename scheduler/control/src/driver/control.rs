@@ -155,6 +155,11 @@ impl Control {
         self.shared.leader().machine.broker_stats()
     }
 
+    /// How long the evaluation waits for a scheduler that waits the longest.
+    pub fn longest_wait(&self) -> Duration {
+        self.shared.longest_wait()
+    }
+
     /// Evaluations that are ready, and those that workers have, by type.
     pub fn broker_stats_by_type(&self) -> BTreeMap<JobType, (usize, usize)> {
         self.shared.leader().machine.broker_stats_by_type()

@@ -196,6 +196,7 @@ impl Shared {
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
         machine.observe(state, delta, now);
+        self.inbox.hold_work(machine.is_behind(state, now));
         self.wake_timers(&leader);
         drop(leader);
         self.work.notify_all();
@@ -237,6 +238,7 @@ impl Shared {
 
     /// Nobody decides here what still waits in the inbox.
     pub fn reject_waiting(&self) {
+        self.inbox.hold_work(false);
         while let Some(submission) = self.inbox.pop() {
             (submission.answer)(Err(SubmitError::NotLeading));
         }
@@ -271,6 +273,12 @@ impl Shared {
         let renewed = machine.renew_lock(&state, key, lock, now);
         self.wake_timers(&leader);
         renewed
+    }
+
+    pub fn longest_wait(&self) -> Duration {
+        let mut leader = self.leader.lock();
+        let (machine, now) = leader.at_now();
+        machine.longest_wait(now)
     }
 
     /// The next evaluations of these types, at most `max`; none after `timeout` or at the end.
@@ -357,6 +365,8 @@ impl Shared {
         while !leader.closed {
             let (machine, now) = leader.at_now();
             let next = machine.next_deadline();
+            let behind = machine.is_behind(&self.published.load(), now);
+            self.inbox.hold_work(behind);
             leader.awaited = next.map(|(deadline, _)| deadline);
             match next {
                 Some((deadline, reason)) if deadline <= now => {
@@ -370,6 +380,8 @@ impl Shared {
                 Some((deadline, _)) => {
                     self.timer.wait_for(&mut leader, deadline.since(now).min(CLOCK_SEEN_EVERY).to_std());
                 }
+                // Nobody else may notice that workers are gone.
+                None if behind => drop(self.timer.wait_for(&mut leader, CLOCK_SEEN_EVERY.to_std())),
                 None => self.timer.wait(&mut leader),
             }
         }

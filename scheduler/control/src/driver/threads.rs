@@ -68,7 +68,7 @@ fn sequence(shared: &Shared) {
             shared.reject_waiting();
             return;
         }
-        while is_due(next_fill(&replica, last), shared.inbox.waiting()) {
+        while is_due(next_fill(&replica, last), shared.inbox.ready()) {
             last = Instant::now();
             let next = || shared.inbox.pop().map(|submission| shared.timings.watch(submission));
             let Some(effect) = replica.fill(now(), &mut seeds, next) else { break };
@@ -94,11 +94,11 @@ fn next_fill(replica: &Replica, last: Instant) -> Fill {
     Fill::Gathered { commands: GATHERED, from: last + GATHER }
 }
 
-fn is_due(fill: Fill, waiting: usize) -> bool {
+fn is_due(fill: Fill, ready: usize) -> bool {
     match fill {
         Fill::NotYet => false,
         Fill::AtOnce => true,
-        Fill::Gathered { commands, from } => waiting >= commands || (waiting > 0 && Instant::now() >= from),
+        Fill::Gathered { commands, from } => ready >= commands || (ready > 0 && Instant::now() >= from),
     }
 }
 

@@ -14,10 +14,15 @@ use state::job::JobRow;
 use state::{Delta, State};
 
 use super::controller::Controller;
+use super::ready::Ready;
 
 /// When plans were rejected too often, no new room has to appear: other schedulers were in the way. The
 /// evaluation is tried again after this.
 const CONFLICTS_SETTLE_IN: Duration = Duration::from_secs(60);
+
+/// Without a delivery for so long, nobody schedules: workers are told to do nothing, are gone, or all at work on something
+/// long. Whoever writes is not made to wait for that.
+const SCHEDULED_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct BrokerSettings {
@@ -31,6 +36,8 @@ pub struct BrokerSettings {
     pub further_delay: Duration,
     /// A failed evaluation's job is looked at again after this, and up to five times as much more.
     pub follow_up_after: Duration,
+    /// Once an evaluation has waited this long for a worker, what makes more of them has to wait as well; zero for never.
+    pub lag_max: Duration,
 }
 
 /// What a server has: operators do not choose it.
@@ -42,6 +49,7 @@ impl Default for BrokerSettings {
             first_delay: Duration::from_secs(1),
             further_delay: Duration::from_secs(20),
             follow_up_after: Duration::from_secs(60),
+            lag_max: Duration::from_secs(2),
         }
     }
 }
@@ -89,17 +97,15 @@ struct Outstanding {
     deadline: Time,
 }
 
-/// More urgent first: higher priority, then the older.
-type Urgency = (std::cmp::Reverse<u32>, Index, EvalRow);
-
 #[derive(Debug)]
 pub struct Broker {
     settings: BrokerSettings,
     leading: bool,
     /// The state it knows: what a worker must have seen.
     seen: Index,
-    /// One set per scheduler type.
-    ready: BTreeMap<JobType, BTreeSet<Urgency>>,
+    ready: Ready,
+    /// When a worker got something last.
+    delivered: Option<Time>,
     /// The evaluation of each job that is ready or delivered.
     current: BTreeMap<JobRow, EvalRow>,
     unacked: BTreeMap<EvalId, Outstanding>,
@@ -114,7 +120,8 @@ impl Broker {
             settings,
             leading: false,
             seen: Index::ZERO,
-            ready: BTreeMap::new(),
+            ready: Ready::default(),
+            delivered: None,
             current: BTreeMap::new(),
             unacked: BTreeMap::new(),
             deliveries: BTreeMap::new(),
@@ -133,18 +140,16 @@ impl Broker {
         now: Time,
         rng: &mut Rng,
     ) -> Vec<Delivery> {
-        if state.scheduler().is_some_and(|rules| rules.pause_eval_broker) {
+        if is_paused(state) {
             return Vec::new();
         }
-        let ready: usize = types.iter().filter_map(|kind| self.ready.get(kind)).map(BTreeSet::len).sum();
-        (0..ready.div_ceil(2).min(max)).map_while(|_| self.deliver(state, types, now, rng)).collect()
+        let most = self.ready.of_types(types).div_ceil(2).min(max);
+        (0..most).map_while(|_| self.deliver(state, types, now, rng)).collect()
     }
 
     fn deliver(&mut self, state: &State, types: &[JobType], now: Time, rng: &mut Rng) -> Option<Delivery> {
-        let heads = types.iter().filter_map(|kind| Some((*self.ready.get(kind)?.first()?, *kind)));
-        let (urgency, kind) = heads.min()?;
-        self.ready.get_mut(&kind).expect("the head was just looked at").remove(&urgency);
-        let (row, token) = (urgency.2, rng.next());
+        let ((kind, row), token) = (self.ready.pop(types)?, rng.next());
+        self.delivered = Some(now);
         let eval = state.evals.get(row).id();
         let deadline = now.plus(self.settings.nack_timeout);
         self.unacked.insert(eval, Outstanding { row, kind, token, deadline });
@@ -205,23 +210,31 @@ impl Broker {
     }
 
     pub fn stats(&self) -> BrokerStats {
-        BrokerStats {
-            ready: self.ready.values().map(BTreeSet::len).sum(),
-            unacked: self.unacked.len(),
-            delayed: self.delayed.len(),
-        }
+        BrokerStats { ready: self.ready.len(), unacked: self.unacked.len(), delayed: self.delayed.len() }
     }
 
     /// What is ready and what workers have, by type.
     pub fn stats_by_type(&self) -> BTreeMap<JobType, (usize, usize)> {
         let mut by_type: BTreeMap<JobType, (usize, usize)> = BTreeMap::new();
-        for (kind, ready) in &self.ready {
-            by_type.entry(*kind).or_default().0 = ready.len();
+        for (kind, ready) in self.ready.by_type() {
+            by_type.entry(kind).or_default().0 = ready;
         }
         for outstanding in self.unacked.values() {
             by_type.entry(outstanding.kind).or_default().1 += 1;
         }
         by_type
+    }
+
+    /// How long the evaluation waits for a worker that waits the longest.
+    pub fn longest_wait(&self, now: Time) -> Duration {
+        self.ready.longest_wait(now)
+    }
+
+    /// Workers do what they can, and evaluations wait too long all the same.
+    pub fn is_behind(&self, state: &State, now: Time) -> bool {
+        let at_work = self.delivered.is_some_and(|last| now.since(last) < SCHEDULED_WITHIN);
+        let lag_max = self.settings.lag_max;
+        lag_max > Duration::ZERO && at_work && !is_paused(state) && self.longest_wait(now) >= lag_max
     }
 
     fn held(&mut self, eval: EvalId, token: u64) -> Result<&mut Outstanding, NotHeld> {
@@ -234,29 +247,22 @@ impl Broker {
         if eval.status == EvalStatus::Pending && eval.facts.wait_until > now {
             self.delayed.insert((eval.facts.wait_until, row));
         } else if may_run(state, eval) {
-            self.take_turn(row, eval);
+            self.take_turn(row, eval, now);
         } else if eval.status == EvalStatus::Blocked && eval.facts.trigger == Trigger::MaxPlanAttempts {
             self.delayed.insert((eval.modify_time.plus(CONFLICTS_SETTLE_IN), row));
         }
     }
 
     /// It runs next for its job, unless another has the turn.
-    fn take_turn(&mut self, row: EvalRow, eval: &Eval) {
+    fn take_turn(&mut self, row: EvalRow, eval: &Eval, now: Time) {
         if let Entry::Vacant(turn) = self.current.entry(eval.job) {
             turn.insert(row);
-            self.make_ready(row, eval);
+            self.ready.insert(row, eval, now);
         }
-    }
-
-    fn make_ready(&mut self, row: EvalRow, eval: &Eval) {
-        let urgency = (std::cmp::Reverse(eval.facts.priority), eval.created, row);
-        self.ready.entry(eval.facts.kind).or_default().insert(urgency);
     }
 
     fn drop_ended(&mut self, state: &State, row: EvalRow, eval: &Eval, now: Time) {
-        if let Some(ready) = self.ready.get_mut(&eval.facts.kind) {
-            ready.remove(&(std::cmp::Reverse(eval.facts.priority), eval.created, row));
-        }
+        self.ready.remove(row, eval);
         self.delayed.retain(|(_, delayed)| *delayed != row);
         self.unacked.remove(&eval.id());
         self.deliveries.remove(&eval.id());
@@ -318,10 +324,12 @@ impl Controller for Broker {
         }
     }
 
-    /// Workers keep what they have, and what is delivered again waits no longer: those are the delayed that have their
+    /// Workers keep what they have, nothing waits longer by it, and what is delivered again waits no longer: those are the delayed that have their
     /// job's turn. The others wait for a time that is written down.
     fn clock_moved(&mut self, by: Duration) {
         self.unacked.values_mut().for_each(|held| held.deadline = held.deadline.plus(by));
+        self.delivered = self.delivered.map(|last| last.plus(by));
+        self.ready.clock_moved(by);
         let again: BTreeSet<EvalRow> = self.current.values().copied().collect();
         let moved =
             |(due, row): (Time, EvalRow)| (if again.contains(&row) { due.plus(by) } else { due }, row);
@@ -346,13 +354,17 @@ impl Controller for Broker {
             let eval = state.evals.get(row);
             if self.current.get(&eval.job) == Some(&row) {
                 // Delivered before, it kept its job's turn.
-                self.make_ready(row, eval);
+                self.ready.insert(row, eval, now);
             } else if !eval.status.is_terminal() {
-                self.take_turn(row, eval);
+                self.take_turn(row, eval, now);
             }
         }
         commands
     }
+}
+
+fn is_paused(state: &State) -> bool {
+    state.scheduler().is_some_and(|rules| rules.pause_eval_broker)
 }
 
 /// It waits for a worker, or for room that has appeared.

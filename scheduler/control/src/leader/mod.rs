@@ -13,6 +13,7 @@ pub mod garbage;
 pub mod heartbeats;
 pub mod launches;
 pub mod locks;
+mod ready;
 
 use std::collections::BTreeMap;
 
@@ -179,6 +180,16 @@ impl Leader {
 
     pub fn broker_stats_by_type(&self) -> BTreeMap<JobType, (usize, usize)> {
         self.broker.stats_by_type()
+    }
+
+    /// How long the evaluation waits for a worker that waits the longest.
+    pub fn longest_wait(&self, now: Time) -> Duration {
+        self.broker.longest_wait(now)
+    }
+
+    /// What makes more evaluations should wait.
+    pub fn is_behind(&self, state: &State, now: Time) -> bool {
+        self.leading && self.broker.is_behind(state, now)
     }
 
     /// Nodes whose heartbeats are waited for.

@@ -29,13 +29,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 impl Cluster {
     pub fn new(seed: u64) -> Cluster {
-        let broker = BrokerSettings {
-            nack_timeout: HOUR,
-            delivery_limit: 3,
-            first_delay: Duration::from_secs(1),
-            further_delay: Duration::from_secs(20),
-            follow_up_after: Duration::from_secs(60),
-        };
+        let broker = BrokerSettings { nack_timeout: HOUR, ..BrokerSettings::default() };
         let forever = Duration(HOUR.0 * 24 * 365);
         let heartbeats = HeartbeatSettings { min_ttl: forever, grace: forever, failover_ttl: forever };
         let (garbage, rules) =

@@ -111,7 +111,10 @@ impl Builder {
     /// [`Error::Address`] when the address is of no supported form, [`Error::Tls`] when certificates cannot be used.
     pub fn build(self) -> Result<Client, Error> {
         let wrong = |reason: &str| Error::Address { address: self.address.clone(), reason: reason.into() };
-        let mut http = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).no_proxy();
+        let mut http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .user_agent(concat!("sojourn/", env!("CARGO_PKG_VERSION")))
+            .no_proxy();
         let unfit = |what: &str| wrong(&format!("the {what} holds characters that a header cannot carry"));
         let mut headers = self.secrets().ok_or_else(|| unfit("token"))?;
         if !self.as_of.is_empty() {

@@ -140,6 +140,8 @@ pub struct Requester {
     pub name: String,
     /// Where the call came from; empty where that is not known.
     pub address: String,
+    /// The program, as it named itself in the header `User-Agent`; empty where it did not.
+    pub agent: String,
 }
 
 /// The answer of `GET /v1/history/verify`: a part of the log was folded again.

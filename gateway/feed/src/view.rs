@@ -56,6 +56,7 @@ struct Requester {
     accessor_id: String,
     name: String,
     address: String,
+    agent: String,
 }
 
 impl Origin<'_> {
@@ -70,6 +71,7 @@ impl Origin<'_> {
             accessor_id: caller.accessor.clone(),
             name: caller.name.clone(),
             address: caller.address.map(|address| address.to_string()).unwrap_or_default(),
+            agent: caller.agent.clone(),
         });
         Origin {
             id: id.to_string(),

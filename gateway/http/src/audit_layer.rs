@@ -85,7 +85,7 @@ impl AppState {
         let access = presented(headers).and_then(|token| self.access_now(&token));
         match access.map(|access| access.who) {
             Ok(who @ (Who::Token { .. } | Who::Node(_) | Who::Workload(_))) => {
-                let caller = who.caller(None);
+                let caller = who.caller();
                 Auth { accessor_id: caller.accessor, name: caller.name }
             }
             Ok(Who::Everybody | Who::Anonymous) | Err(_) => Auth::default(),

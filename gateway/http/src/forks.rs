@@ -261,7 +261,7 @@ fn shown(id: Uuid, entry: &Entry) -> Option<ForkKept> {
     let begin = fork.begin();
     Some(ForkKept {
         id: id.to_string(),
-        accessor_id: entry.owner.caller(None).accessor,
+        accessor_id: entry.owner.caller().accessor,
         created: entry.created.into(),
         expires: entry.expires.into(),
         remaining: Duration(i64::try_from(left.as_nanos()).unwrap_or(i64::MAX)).into(),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use base::Uuid;
 use control::Receipt;
 use model::document::{ACLPolicy, ACLRole, ACLToken};
-use model::{Command, RequestId};
+use model::{Caller, Command, RequestId};
 
 use crate::access::{ReadAgent, denied, own_policies};
 use crate::app_state::AppState;
@@ -41,7 +41,7 @@ impl Gate {
     ) -> Result<Receipt, Failure> {
         let access = self.0.access(presented).await?;
         let request = RequestId(Uuid::from_random(random()));
-        let (params, caller) = (api::Params::default(), access.caller(address));
+        let (params, caller) = (api::Params::default(), Caller { address, ..access.caller() });
         let write = Write { params, request, said: RequestId::default(), caller, access };
         self.0.submit(&write, command).await
     }

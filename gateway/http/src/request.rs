@@ -9,6 +9,7 @@ use std::time::Duration;
 use acl::Acl;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State as With};
+use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
@@ -16,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use base::Uuid;
 use filter::{Filter, Schema};
 use model::document::input;
-use model::{Caller, RequestId};
+use model::{AGENT_MAX, Caller, RequestId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -343,8 +344,17 @@ impl Write {
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,
         };
         let said = parts.extensions.get::<Said>().map(|said| said.0).unwrap_or_default();
-        Ok(Write { params, request, said, caller: access.caller(address(parts)), access })
+        let caller = Caller { address: address(parts), agent: agent(parts), ..access.caller() };
+        Ok(Write { params, request, said, caller, access })
     }
+}
+
+/// The program that calls, as it names itself: what a log can show of it.
+fn agent(parts: &Parts) -> String {
+    let said = parts.headers.get(USER_AGENT).map(|said| String::from_utf8_lossy(said.as_bytes()));
+    let mut agent: String = said.unwrap_or_default().chars().filter(|char| !char.is_control()).collect();
+    agent.truncate(agent.floor_char_boundary(AGENT_MAX));
+    agent
 }
 
 impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {

@@ -257,6 +257,7 @@ mod tests {
                 accessor: "accessor".to_string(),
                 name: "operator".to_string(),
                 address: Some([10, 0, 0, 7].into()),
+                agent: "curl/8.5.0".to_string(),
             });
             same(&LeaderCall::Submit(Box::new(Request::named(RequestId(id(9)), actor, command))));
         }

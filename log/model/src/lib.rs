@@ -38,8 +38,8 @@ pub use image::{Chunk, ChunkId, Image};
 pub use keyring::{SealedData, SealedKey, SigningAlgorithm, TokenSecret};
 pub use login::IssueLoginToken;
 pub use object::{
-    Actor, Algorithm, AllocId, Caller, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
-    Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
+    AGENT_MAX, Actor, Algorithm, AllocId, Caller, ClientStatus, DeploymentId, DeploymentStatus, Desired,
+    DrainStatus, Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
 };
 pub use object::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
 pub use operator::{Autopilot, Preempting, SchedulerRules};

@@ -310,12 +310,23 @@ pub struct Caller {
     pub name: String,
     /// Where the call came from; unset where it came over no network, and in logs of earlier releases.
     pub address: Option<IpAddr>,
+    /// The program, as it names itself in the header `User-Agent`, at most [`AGENT_MAX`] bytes of it; empty where it does
+    /// not, and in logs of earlier releases.
+    #[serde(default)]
+    pub agent: String,
 }
+
+/// Bytes of what programs say of themselves that are kept with each command: enough for a name and a version.
+pub const AGENT_MAX: usize = 128;
 
 impl Actor {
     /// A caller of whom nothing is known.
-    pub const ANONYMOUS: Actor =
-        Actor::Caller(Caller { accessor: String::new(), name: String::new(), address: None });
+    pub const ANONYMOUS: Actor = Actor::Caller(Caller {
+        accessor: String::new(),
+        name: String::new(),
+        address: None,
+        agent: String::new(),
+    });
 
     /// `None` for a part of the cluster.
     pub fn caller(&self) -> Option<&Caller> {

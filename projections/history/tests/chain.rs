@@ -31,7 +31,12 @@ fn deployed() -> World {
     world.register_node(1, "a").unwrap();
     world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
     let register = RegisterJob::new(job_document("web", "service", Span::from_secs(3_600)));
-    let ada = Caller { accessor: "a1".into(), name: "ada".into(), address: Some([10, 0, 0, 7].into()) };
+    let ada = Caller {
+        accessor: "a1".into(),
+        name: "ada".into(),
+        address: Some([10, 0, 0, 7].into()),
+        ..Caller::default()
+    };
     world.submit_as(Actor::Caller(ada), Command::RegisterJob(Box::new(register))).unwrap();
     let registered = world.log.len() - 1;
     let placed = AllocsPlaced { deployment: Some(DEPLOYMENT), ..world.placement("web", 0, 1, None) };

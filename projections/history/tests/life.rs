@@ -46,7 +46,12 @@ fn an_allocation_knows_who_asked_for_its_job() {
     let mut world = World::new();
     world.register_node(1, "a").unwrap();
     world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
-    let ada = Caller { accessor: "a1".into(), name: "ada".into(), address: Some([10, 0, 0, 7].into()) };
+    let ada = Caller {
+        accessor: "a1".into(),
+        name: "ada".into(),
+        address: Some([10, 0, 0, 7].into()),
+        ..Caller::default()
+    };
     let register = RegisterJob::new(job_document("web", "service", Span(0)));
     world.submit_as(Actor::Caller(ada.clone()), Command::RegisterJob(Box::new(register))).unwrap();
     // There is no room: what waits for it is another evaluation, which the scheduler makes.

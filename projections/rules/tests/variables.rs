@@ -135,7 +135,7 @@ fn a_variable_is_set_compared_and_deleted() {
 fn the_last_versions_stay_with_who_wrote_them() {
     let mut world = world();
     for number in 0..VERSIONS_MAX as u8 + 3 {
-        let caller = Caller { accessor: "a-1".into(), name: format!("writer {number}"), address: None };
+        let caller = Caller { accessor: "a-1".into(), name: format!("writer {number}"), ..Caller::default() };
         let wanted = SetVariable { key: key("a"), items: items(number, 0), only_at: None, lock: None };
         world.submit_as(Actor::Caller(caller), Command::SetVariable(Box::new(wanted))).unwrap();
     }

@@ -50,7 +50,7 @@ pub enum Ask {
     /// What only the leader answers.
     Leader(LeaderCall),
     /// A registration or a heartbeat: answered with how long the node may be silent.
-    Beat(Request),
+    Beat(Box<Request>),
     /// `Node.GetClientAllocs`.
     Assigned { node: NodeId, min_index: u64, stale: bool },
     /// `Alloc.GetAllocs`.

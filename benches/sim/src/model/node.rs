@@ -208,7 +208,7 @@ impl SimNode {
             Command::RegisterNode { document: Box::new(document) }
         };
         let request = Request::unnamed(Actor::Node(node), command);
-        self.ask(Loop::Beat, Ask::Beat(request), Duration::from_secs(10));
+        self.ask(Loop::Beat, Ask::Beat(Box::new(request)), Duration::from_secs(10));
     }
 
     fn beaten(&mut self, reply: Option<Reply>, now: Time) {

@@ -374,7 +374,7 @@ impl Server {
         }
         match call.ask.clone() {
             Ask::Leader(question) => self.answer_as_leader(call, question, now),
-            Ask::Beat(request) => self.submit(call, request),
+            Ask::Beat(request) => self.submit(call, *request),
             Ask::Assigned { .. } | Ask::Allocs { .. } => {
                 self.queries.push(Query { call, until: now.plus(self.clock.takes(QUERY_HOLD)), known: None });
                 self.answer_queries(now);

@@ -28,7 +28,7 @@ use crate::shown::Shown;
 /// What the replica wakes up for. As many as come, as in a real server's inbox: submissions wait in lanes.
 pub enum Wake {
     Notice(Notice),
-    Submit(Submission),
+    Submit(Box<Submission>),
     KeepImage,
 }
 
@@ -116,7 +116,7 @@ impl Process {
     }
 
     pub fn submit(&self, submission: Submission) {
-        if let Err(refused) = self.wakes.send(Wake::Submit(submission))
+        if let Err(refused) = self.wakes.send(Wake::Submit(Box::new(submission)))
             && let Wake::Submit(submission) = refused.0
         {
             (submission.answer)(Err(SubmitError::NotLeading));
@@ -179,7 +179,7 @@ impl Life {
     fn take(&mut self, wake: Wake) -> Result<(), String> {
         match wake {
             Wake::Notice(notice) => self.notice(notice)?,
-            Wake::Submit(submission) => self.submit(submission),
+            Wake::Submit(submission) => self.submit(*submission),
             Wake::KeepImage => self.keep_image(),
         }
         Ok(())

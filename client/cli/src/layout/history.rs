@@ -75,11 +75,13 @@ pub(crate) fn short_ids(style: &OutputStyle, text: &str) -> String {
 
 /// The actor; of a controller also whom it acted for.
 pub(crate) fn who(actor: &str, requester: Option<&Requester>) -> String {
-    let Some(Requester { accessor_id, name, address }) = requester else { return actor.to_string() };
+    let Some(Requester { accessor_id, name, address, agent }) = requester else { return actor.to_string() };
     let known = if accessor_id.is_empty() { "anonymous".to_string() } else { format!("token:{accessor_id}") };
     let named = if name.is_empty() { known.clone() } else { format!("{name} ({known})") };
     let at = if address.is_empty() { String::new() } else { format!(" at {address}") };
-    if actor == known { format!("{named}{at}") } else { format!("{actor} for {named}{at}") }
+    // The first word is the program and its version; browsers go on for long.
+    let with = agent.split_whitespace().next().map(|agent| format!(" with {agent}")).unwrap_or_default();
+    if actor == known { format!("{named}{at}{with}") } else { format!("{actor} for {named}{at}{with}") }
 }
 
 fn cut(short: bool) -> &'static str {
@@ -141,12 +143,15 @@ mod tests {
             accessor_id: accessor.into(),
             name: name.into(),
             address: address.into(),
+            agent: String::new(),
         };
+        let curl = Requester { agent: "curl/8.5.0 (x86_64)".into(), ..requester("a1", "", "::1") };
         let cases = [
             ("node:1", None, "node:1"),
             ("anonymous", Some(requester("", "", "")), "anonymous"),
             ("anonymous", Some(requester("", "", "10.0.0.7")), "anonymous at 10.0.0.7"),
             ("token:a1", Some(requester("a1", "ada", "::1")), "ada (token:a1) at ::1"),
+            ("token:a1", Some(curl), "token:a1 at ::1 with curl/8.5.0"),
             ("server:worker", Some(requester("a1", "ada", "")), "server:worker for ada (token:a1)"),
             ("server:worker", Some(requester("", "", "::1")), "server:worker for anonymous at ::1"),
         ];

@@ -10,7 +10,6 @@ mod resolve;
 mod rights;
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
@@ -93,15 +92,15 @@ pub(crate) enum Who {
 }
 
 impl Who {
-    /// As the log names who asked.
-    pub(crate) fn caller(&self, address: Option<IpAddr>) -> Caller {
+    /// As the log names who asked. What is known of the call beside that is not there.
+    pub(crate) fn caller(&self) -> Caller {
         let (accessor, name) = match self {
             Who::Everybody | Who::Anonymous => (String::new(), String::new()),
             Who::Token { accessor, name } => (accessor.to_string(), name.clone()),
             Who::Node(node) => (node.to_string(), "node".to_string()),
             Who::Workload(alloc) => (alloc.to_string(), "workload".to_string()),
         };
-        Caller { accessor, name, address }
+        Caller { accessor, name, ..Caller::default() }
     }
 }
 
@@ -117,9 +116,9 @@ impl Access {
         EVERYTHING.clone()
     }
 
-    /// As the log names who asked.
-    pub(crate) fn caller(&self, address: Option<IpAddr>) -> Caller {
-        self.who.caller(address)
+    /// As the log names who asked. What is known of the call beside that is not there.
+    pub(crate) fn caller(&self) -> Caller {
+        self.who.caller()
     }
 
     /// The accessor of its token.

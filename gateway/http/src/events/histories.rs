@@ -337,5 +337,6 @@ pub(super) fn requester(caller: &Caller) -> Requester {
         accessor_id: caller.accessor.clone(),
         name: caller.name.clone(),
         address: caller.address.map(|address| address.to_string()).unwrap_or_default(),
+        agent: caller.agent.clone(),
     }
 }

@@ -1,7 +1,8 @@
 //! The command table: request id (16 bytes), command kind (2), sort of actor (1), length of the actor's name
 //! (2), the name. A node's name is its id, 16 bytes. That of a caller is the length of the address (1), the address,
-//! the length of the accessor (2), the accessor, the token's name; who is only anonymous, or only has an accessor, is
-//! written as by releases that knew no more.
+//! the length of the accessor (2), the accessor, the token's name; where the caller's program is known, the length of its
+//! name (2) and that name come before all of this. Who is only anonymous, only has an accessor, or no program, is written
+//! as by releases that knew no more.
 
 use std::net::IpAddr;
 
@@ -19,18 +20,22 @@ const NODE: u8 = 1;
 const SERVER: u8 = 2;
 const TOKEN: u8 = 3;
 const CALLER: u8 = 4;
+const CALLER_WITH_AGENT: u8 = 5;
 
 pub(super) fn write<const ALIGN: usize>(bytes: &mut AlignedVec<ALIGN>, record: &CommandRecord) {
     let described;
     let (sort, name) = match &record.actor {
         Actor::Node(id) => (NODE, id.0.0.as_slice()),
         Actor::Server(name) => (SERVER, name.as_bytes()),
-        Actor::Caller(Caller { accessor, name, address: None }) if name.is_empty() => {
+        Actor::Caller(Caller { accessor, name, address: None, agent })
+            if name.is_empty() && agent.is_empty() =>
+        {
             (if accessor.is_empty() { ANONYMOUS } else { TOKEN }, accessor.as_bytes())
         }
         Actor::Caller(caller) => {
             described = describe(caller);
-            (CALLER, described.as_slice())
+            let sort = if caller.agent.is_empty() { CALLER } else { CALLER_WITH_AGENT };
+            (sort, described.as_slice())
         }
     };
     let len = u16::try_from(name.len()).expect("an actor's name is short");
@@ -70,6 +75,10 @@ fn actor(sort: u8, name: &[u8]) -> Result<Actor, FrameError> {
         SERVER => text(name).map(Actor::Server),
         TOKEN => Ok(Actor::Caller(Caller { accessor: text(name)?, ..Caller::default() })),
         CALLER => caller(name).map(Actor::Caller),
+        CALLER_WITH_AGENT => {
+            let (agent, rest) = prefixed(name)?;
+            Ok(Actor::Caller(Caller { agent: text(agent)?, ..caller(rest)? }))
+        }
         _ => Err(FrameError::Malformed("the sort of actor is not known")),
     }
 }
@@ -80,28 +89,42 @@ fn describe(caller: &Caller) -> Vec<u8> {
         Some(IpAddr::V4(address)) => address.octets().to_vec(),
         Some(IpAddr::V6(address)) => address.octets().to_vec(),
     };
-    let accessor = u16::try_from(caller.accessor.len()).expect("an accessor is short");
-    let mut bytes = vec![address.len() as u8];
+    let mut bytes = Vec::new();
+    if !caller.agent.is_empty() {
+        prefix(&mut bytes, &caller.agent);
+    }
+    bytes.push(address.len() as u8);
     bytes.extend(address);
-    bytes.extend(accessor.to_le_bytes());
-    bytes.extend_from_slice(caller.accessor.as_bytes());
+    prefix(&mut bytes, &caller.accessor);
     bytes.extend_from_slice(caller.name.as_bytes());
     bytes
 }
 
+/// The length of the text (2), and the text.
+fn prefix(bytes: &mut Vec<u8>, text: &str) {
+    let len = u16::try_from(text.len()).expect("what is known of a caller is short");
+    bytes.extend(len.to_le_bytes());
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+fn prefixed(bytes: &[u8]) -> Result<(&[u8], &[u8]), FrameError> {
+    let (len, rest) = bytes.split_first_chunk().ok_or(ENDS_EARLY)?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*len))).ok_or(ENDS_EARLY)
+}
+
+const ENDS_EARLY: FrameError = FrameError::Malformed("a caller ends early");
+
 fn caller(bytes: &[u8]) -> Result<Caller, FrameError> {
-    const SHORT: FrameError = FrameError::Malformed("a caller ends early");
-    let (len, rest) = bytes.split_first().ok_or(SHORT)?;
-    let (address, rest) = rest.split_at_checked(usize::from(*len)).ok_or(SHORT)?;
+    let (len, rest) = bytes.split_first().ok_or(ENDS_EARLY)?;
+    let (address, rest) = rest.split_at_checked(usize::from(*len)).ok_or(ENDS_EARLY)?;
     let address = match address.len() {
         0 => None,
         4 => <[u8; 4]>::try_from(address).ok().map(IpAddr::from),
         16 => <[u8; 16]>::try_from(address).ok().map(IpAddr::from),
         _ => return Err(FrameError::Malformed("an address has 4 or 16 bytes")),
     };
-    let (len, rest) = rest.split_first_chunk().ok_or(SHORT)?;
-    let (accessor, name) = rest.split_at_checked(usize::from(u16::from_le_bytes(*len))).ok_or(SHORT)?;
-    Ok(Caller { accessor: text(accessor)?, name: text(name)?, address })
+    let (accessor, name) = prefixed(rest)?;
+    Ok(Caller { accessor: text(accessor)?, name: text(name)?, address, agent: String::new() })
 }
 
 fn text(bytes: &[u8]) -> Result<String, FrameError> {

@@ -261,18 +261,19 @@ mod tests {
 
     #[test]
     fn callers_keep_what_is_known_of_them() {
-        let caller = |accessor: &str, name: &str, address: Option<&str>| {
-            let (accessor, name) = (accessor.to_string(), name.to_string());
+        let caller = |accessor: &str, name: &str, address: Option<&str>, agent: &str| {
+            let (accessor, name, agent) = (accessor.to_string(), name.to_string(), agent.to_string());
             let address = address.map(|address| address.parse().unwrap());
-            let actor = Actor::Caller(Caller { accessor, name, address });
+            let actor = Actor::Caller(Caller { accessor, name, address, agent });
             CommandRecord { request: RequestId::default(), kind: 1, actor }
         };
         let commands = vec![
-            caller("", "", None),
-            caller("", "", Some("10.0.0.7")),
-            caller("a1", "", None),
-            caller("a1", "zażółć", Some("2001:db8::7")),
-            caller("", "no token", None),
+            caller("", "", None, ""),
+            caller("", "", Some("10.0.0.7"), ""),
+            caller("a1", "", None, ""),
+            caller("a1", "", None, "żółw/1.0"),
+            caller("a1", "zażółć", Some("2001:db8::7"), "curl/8.5.0"),
+            caller("", "no token", None, ""),
         ];
         let callers = Batch { commands, ..batch() };
         let encoded = encode(&callers);

@@ -68,6 +68,7 @@ impl History {
                 accessor: "a-token".to_string(),
                 name: "operator".to_string(),
                 address: Some([10, 0, 0, self.rng.below(256) as u8].into()),
+                agent: "curl/8.5.0".to_string(),
             }),
         };
         CommandRecord { request, kind: 1, actor }

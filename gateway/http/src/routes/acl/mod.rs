@@ -55,7 +55,7 @@ async fn own_access(With(server): With<AppState>, call: Call<Each>) -> Answer {
         (_, true) => "read",
         _ => "",
     };
-    let caller = call.access.caller(None);
+    let caller = call.access.caller();
     Ok(answer::json(&AclAccess {
         accessor_id: caller.accessor,
         name: caller.name,

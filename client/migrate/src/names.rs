@@ -33,9 +33,11 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// A name on one line: control characters, which could also move the cursor of a terminal, are escaped.
+/// A name on one line: control characters, which could also move the cursor of a terminal, are escaped, and so is `\`, or
+/// different names could look the same.
 pub(crate) fn shown(name: &str) -> String {
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let is_plain = |c: char| !c.is_control() && c != '\\';
+    let escape = |c: char| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() };
     name.chars().map(escape).collect()
 }
 
@@ -79,6 +81,7 @@ mod tests {
     #[test]
     fn a_name_takes_one_line() {
         assert_eq!(shown("a/b ä"), "a/b ä");
+        assert_ne!(shown("a\nb"), shown("a\\nb"));
         assert_eq!(shown("a\nb\u{1b}[2J"), "a\\nb\\u{1b}[2J");
     }
 }

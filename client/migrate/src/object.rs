@@ -38,7 +38,7 @@ impl Kind {
 /// One object, as a server answered.
 #[derive(Clone, Debug)]
 pub enum Object {
-    Namespace(Namespace),
+    Namespace(Box<Namespace>),
     NodePool(NodePool),
     Policy(ACLPolicy),
     Role(ACLRole),

@@ -95,6 +95,11 @@ impl Inventory {
     /// The server cannot be reached.
     pub async fn count_left_out(&mut self, client: &Client) -> Result<(), Error> {
         let client = &client.in_namespace("*");
+        // Lists have what a token may read, and do not say that there is more.
+        if client.own_acl_token().await.is_ok_and(|token| token.kind != "management") {
+            let (what, why) = ("what the token may not read".into(), "it is no management token".into());
+            self.left_out.push(Note { what, why });
+        }
         let count = |listed: Result<usize, Error>| match listed {
             Ok(count) => Ok(count),
             // Without access control, or with a token that may not read them, there is nothing to say of them.
@@ -138,7 +143,7 @@ fn is_answer(error: &Error) -> bool {
 async fn namespaces(client: &Client, scope: &Scope) -> Result<Vec<Object>, Error> {
     let all = client.namespaces(Query::new()).await?.value;
     let wanted = all.into_iter().filter(|one| scope.is_whole_cluster() || one.name == scope.namespace);
-    Ok(wanted.map(Object::Namespace).collect())
+    Ok(wanted.map(|one| Object::Namespace(Box::new(one))).collect())
 }
 
 async fn node_pools(client: &Client) -> Result<Vec<Object>, Error> {

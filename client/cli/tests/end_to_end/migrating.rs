@@ -264,7 +264,9 @@ fn what_cannot_be_taken_over_keeps_nothing_else() {
 
     let anonymous = second.run(&["import", "nomad-api", &url]);
     assert_eq!(anonymous.code, 1, "{anonymous:?}");
-    assert!(anonymous.stdout.contains("every ACL policy: failed: "), "{anonymous:?}");
+    assert!(anonymous.stdout.contains("every variable: failed: "), "{anonymous:?}");
+    let rights = "what the token may not read: left out: it is no management token\n";
+    assert!(anonymous.stdout.contains(rights), "{anonymous:?}");
     let nobody = second.run(&["import", "nomad-api", "http://127.0.0.1:1"]).expect_failure();
     assert!(
         nobody.contains("Error reading the other cluster: http://127.0.0.1:1 cannot be reached"),

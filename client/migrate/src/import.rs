@@ -97,10 +97,10 @@ pub async fn import(
         };
         report(Line { what, change, remark: remark(object, how) });
     }
-    let unread = from.unreadable.iter().map(|(kind, why)| (format!("every {}", kind.word()), why));
-    let failures = unread.chain(from.failures.iter().map(|Note { what, why }| (what.clone(), why)));
+    let unread = from.missed().map(|(kind, why)| (format!("every {}", kind.word()), why));
+    let failures = unread.chain(from.failures.iter().map(|Note { what, why }| (what.clone(), why.as_str())));
     for (what, why) in failures {
-        report(Line { what, change: Change::Failed(why.clone()), remark: String::new() });
+        report(Line { what, change: Change::Failed(why.to_string()), remark: String::new() });
     }
     for Note { what, why } in from.left_out.iter().cloned() {
         report(Line { what, change: Change::LeftOut(why), remark: String::new() });

@@ -20,6 +20,9 @@ const AT_ONCE: usize = 8;
 /// Node pools that every cluster has and nobody changes.
 const BUILT_IN_POOLS: [&str; 2] = ["all", "default"];
 
+/// What servers answer about access control where it is off.
+const ACCESS_CONTROL_OFF: &str = "ACL support disabled";
+
 /// What is read of a cluster.
 #[derive(Clone, Debug)]
 pub struct Scope {
@@ -96,7 +99,8 @@ impl Inventory {
     pub async fn count_left_out(&mut self, client: &Client) -> Result<(), Error> {
         let client = &client.in_namespace("*");
         // Lists have what a token may read, and do not say that there is more.
-        if client.own_acl_token().await.is_ok_and(|token| token.kind != "management") {
+        let is_off = client.acl_policies(Query::new()).await.is_err_and(|error| is_off(&error.to_string()));
+        if !is_off && client.own_acl_token().await.is_ok_and(|token| token.kind != "management") {
             let (what, why) = ("what the token may not read".into(), "it is no management token".into());
             self.left_out.push(Note { what, why });
         }
@@ -119,6 +123,12 @@ impl Inventory {
         Ok(())
     }
 
+    /// Kinds that may have been missed, and why. Where access control is off there is nothing of it to miss.
+    pub fn missed(&self) -> impl Iterator<Item = (Kind, &str)> {
+        let all = self.unreadable.iter().map(|(kind, why)| (*kind, why.as_str()));
+        all.filter(|(_, why)| !is_off(why))
+    }
+
     fn leave_out(&mut self, count: usize, what: &str, why: &str) {
         if count > 0 {
             self.left_out.push(Note { what: format!("{count} {what}"), why: why.to_string() });
@@ -133,6 +143,10 @@ impl Inventory {
         }
         Ok(())
     }
+}
+
+fn is_off(why: &str) -> bool {
+    why.contains(ACCESS_CONTROL_OFF)
 }
 
 /// Whether a server answered, if not with what was asked for.

@@ -35,7 +35,7 @@ async fn nomad(call: Call) -> Outcome {
     for note in &inventory.left_out {
         write_err(format!("{}: not exported: {}", note.what, note.why));
     }
-    for (kind, why) in &inventory.unreadable {
+    for (kind, why) in inventory.missed() {
         write_err(format!("every {}: not exported: {why}", kind.word()));
     }
     for note in &inventory.failures {
@@ -43,5 +43,5 @@ async fn nomad(call: Call) -> Outcome {
     }
     let (objects, folder) = (inventory.objects.len(), folder.display());
     write_out(format!("{objects} objects in {files} files: {folder}/apply.sh gives them to a Nomad\n"));
-    Ok(u8::from(!inventory.unreadable.is_empty() || !inventory.failures.is_empty()))
+    Ok(u8::from(inventory.missed().count() + inventory.failures.len() > 0))
 }

@@ -262,6 +262,11 @@ fn what_cannot_be_taken_over_keeps_nothing_else() {
     assert!(output.stdout.contains("job ops/web: created\n"), "{output:?}");
     assert_eq!(second.get("/v1/job/web?namespace=ops")["Stop"], true);
 
+    // Where access control is off, nothing of it is missing.
+    let folder = directory.path().join("out");
+    let exported = second.run(&["export", "nomad", folder.to_str().unwrap()]);
+    assert_eq!((exported.code, exported.stderr.as_str()), (0, ""), "{exported:?}");
+
     let anonymous = second.run(&["import", "nomad-api", &url]);
     assert_eq!(anonymous.code, 1, "{anonymous:?}");
     assert!(anonymous.stdout.contains("every variable: failed: "), "{anonymous:?}");

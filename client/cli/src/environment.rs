@@ -13,6 +13,8 @@ pub(crate) struct Environment {
     pub namespace: String,
     pub region: String,
     pub token: String,
+    /// For the cluster that `import nomad-api` reads.
+    pub from_token: String,
     pub http_auth: String,
     pub ca_cert: String,
     pub ca_path: String,
@@ -57,6 +59,7 @@ impl Environment {
             "NOMAD_REGION" => self.region = value,
             "NOMAD_CLIENT_INTRO_TOKEN" => self.client_intro_token = value,
             "NOMAD_TOKEN" => self.token = value,
+            "NOMAD_FROM_TOKEN" => self.from_token = value,
             "NOMAD_HTTP_AUTH" => self.http_auth = value,
             "NOMAD_CACERT" => self.ca_cert = value,
             "NOMAD_CAPATH" => self.ca_path = value,

@@ -177,6 +177,11 @@ impl Client {
         &self.namespace
     }
 
+    /// The same connection for another namespace.
+    pub fn in_namespace(&self, namespace: &str) -> Client {
+        Client { namespace: namespace.to_string(), ..self.clone() }
+    }
+
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,

@@ -5,6 +5,7 @@ use api::{
     JobVersionsResponse, JobsParseRequest, PeriodicForceResponse, TagVersionRequest,
 };
 use model::document::{AllocationListStub, Deployment, Evaluation, Job, JobSubmission};
+use serde_json::Value;
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
@@ -51,6 +52,11 @@ impl Client {
     /// `GET /v1/job/:id`.
     pub async fn job(&self, id: &str, query: Query) -> Result<Answer<Job>, Error> {
         self.get(&format!("/v1/job/{}", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id`, as it was sent: with fields that [`Job`] does not have.
+    pub async fn job_as_sent(&self, id: &str, query: Query) -> Result<Value, Error> {
+        Ok(self.get(&format!("/v1/job/{}", segment(id)), query).await?.value)
     }
 
     /// `GET /v1/job/:id/summary`.

@@ -49,6 +49,31 @@ fn launch(world: &mut World, at: Time, forced: bool) -> Result<Decision, Rejecti
 }
 
 #[test]
+fn a_job_that_is_registered_stopped_waits_until_it_is_registered_otherwise() {
+    let mut world = World::new();
+    let with = |stop| Job { stop: Some(stop), ..job_document("web", "service", Duration::ZERO) };
+    let seen = |world: &World| {
+        let job = world.state.jobs.lookup(&key("web")).unwrap();
+        (job.is_stopped(), job.current().version)
+    };
+    for (stop, version) in [(true, 0), (true, 0), (false, 1), (false, 1), (true, 2)] {
+        register(&mut world, with(stop));
+        assert_eq!(seen(&world), (stop, version));
+    }
+    register(&mut world, with(false));
+    let stop = Command::DeregisterJob {
+        key: key("web"),
+        purge: false,
+        eval_priority: None,
+        no_shutdown_delay: false,
+    };
+    world.submit(stop).unwrap();
+    register(&mut world, with(true));
+    assert_eq!(seen(&world), (true, 4), "it is stopped already");
+    world.check_replay();
+}
+
+#[test]
 fn a_count_beyond_all_sense_is_refused_whoever_asks_for_it() {
     let mut world = World::new();
     let with = |count: i64, canary: i64| {

@@ -16,9 +16,11 @@ mod diff;
 mod enterprise;
 mod eval;
 mod events;
+mod export;
 mod fmt;
 mod fork;
 mod history;
+mod import;
 mod job;
 mod log;
 mod login;
@@ -54,7 +56,9 @@ const GENERAL: &[&Command] = &[
     &completion::COMMAND,
     &diff::COMMAND,
     &events::COMMAND,
+    &export::NOMAD,
     &fmt::COMMAND,
+    &import::NOMAD_API,
     &log::COMMAND,
     &login::COMMAND,
     &man::COMMAND,

@@ -32,6 +32,7 @@ mod logins;
 mod machine;
 mod many_callers;
 mod migrated_disks;
+mod migrating;
 mod networks;
 mod package;
 mod past;

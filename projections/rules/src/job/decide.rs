@@ -46,7 +46,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
     }
     let job = wanted(stored, request);
     check_counts(&job, ctx.job_count_max)?;
-    let unchanged = stored.is_some_and(|stored| !stored.is_stopped() && *stored.current().job == job);
+    let unchanged = stored.is_some_and(|stored| is_registered_so(stored, &job));
     let mut events: Vec<Event> = Vec::new();
     let job_modify = match stored {
         Some(stored) if unchanged => stored.job_modified,
@@ -295,10 +295,24 @@ fn may_become(stored: &JobState, job: &Job, kind: JobType) -> Result<(), Rejecti
     Ok(())
 }
 
+/// Whether the job is what is registered already, as running or as stopped as it is.
+fn is_registered_so(stored: &JobState, job: &Job) -> bool {
+    let current = stored.current();
+    if job.stop != Some(stored.is_stopped()) {
+        return false;
+    }
+    // Stopping a job leaves its document as it was.
+    match current.job.stop == job.stop {
+        true => *current.job == *job,
+        false => Job { stop: job.stop, ..Job::clone(&current.job) } == *job,
+    }
+}
+
 /// The job to be stored: without what servers fill in, and with the counts the caller wants kept.
 fn wanted(stored: Option<&JobState>, request: &RegisterJob) -> Job {
     let mut job = Job {
-        stop: Some(false),
+        // A job can be registered stopped: it is there, and nothing of it runs until it is registered otherwise.
+        stop: Some(request.job.stop == Some(true)),
         status: Some(String::new()),
         status_description: Some(String::new()),
         stable: Some(false),

@@ -1,0 +1,162 @@
+use std::path::PathBuf;
+
+use migrate::{Change, Import, Inventory, Jobs, Line, Scope};
+use sdk::{Builder, Client, TlsOptions};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
+use crate::flags::{Completion, Flag};
+use crate::output::write_out;
+
+const DRY_RUN: Flag<bool> = Flag::switch("dry-run", "Show what would be written, and write nothing.");
+const JOBS: Flag<Jobs> = Flag::parsed(
+    "jobs",
+    "none|stopped|run",
+    "none, stopped or run",
+    "What becomes of jobs: compare them, register new ones stopped, or run them here too. Default: none.",
+);
+const NO_VARIABLES: Flag<bool> = Flag::switch("no-variables", "Leave the variables out.");
+const FROM_TOKEN: Flag<String> =
+    Flag::value("from-token", "SECRET", "The ACL token for the other cluster. Also NOMAD_FROM_TOKEN.");
+const FROM_REGION: Flag<String> =
+    Flag::value("from-region", "NAME", "The region of the other cluster to read.");
+const FROM_CA_CERT: Flag<String> =
+    Flag::value("from-ca-cert", "FILE", "Whom to trust as a server of the other cluster.")
+        .completed_by(Completion::Files);
+const FROM_CLIENT_CERT: Flag<String> =
+    Flag::value("from-client-cert", "FILE", "The certificate for the other cluster.")
+        .completed_by(Completion::Files);
+const FROM_CLIENT_KEY: Flag<String> =
+    Flag::value("from-client-key", "FILE", "Its key.").completed_by(Completion::Files);
+const FROM_TLS_SERVER_NAME: Flag<String> =
+    Flag::value("from-tls-server-name", "NAME", "The name in the other server's certificate.");
+const FROM_TLS_SKIP_VERIFY: Flag<bool> =
+    Flag::switch("from-tls-skip-verify", "Trust any certificate of the other cluster.");
+
+pub(super) static NOMAD_API: Command = Command {
+    name: "import nomad-api",
+    aliases: &[],
+    arguments: "<url>",
+    summary: "Take over what a running Nomad has: jobs, variables, policies and more.",
+    details: "Reads namespaces, node pools, ACL policies and roles, variables, the scheduler's configuration and jobs from the\n\
+              server at the URL, which is never written to, and writes them to the server of -address where they are missing\n\
+              or differ: a second run changes nothing. Each object has a line. Jobs are only compared unless -jobs says\n\
+              otherwise, because both clusters would run them; with -jobs=stopped they wait for job start. -token is not\n\
+              sent to the other cluster. The exit code is 1 when something could not be taken over. See docs/migrate.md.",
+    flags: &[
+        &[
+            &DRY_RUN,
+            &JOBS,
+            &NO_VARIABLES,
+            &FROM_TOKEN,
+            &FROM_REGION,
+            &FROM_CA_CERT,
+            &FROM_CLIENT_CERT,
+            &FROM_CLIENT_KEY,
+            &FROM_TLS_SERVER_NAME,
+            &FROM_TLS_SKIP_VERIFY,
+        ],
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(nomad_api(call))),
+};
+
+async fn nomad_api(call: Call) -> Outcome {
+    let from = other(&call, call.one_argument()?)?;
+    let to = call.client()?;
+    let scope = Scope {
+        namespace: if call.namespace().is_empty() { "*" } else { call.namespace() }.to_string(),
+        variables: !call.args.switch(&NO_VARIABLES),
+    };
+    let jobs = call.args.parsed(&JOBS)?.unwrap_or(Jobs::None);
+    let how = Import { jobs, dry_run: call.args.switch(&DRY_RUN), scope };
+    let mut inventory = Inventory::read(&from, &how.scope).await.doing("reading the other cluster")?;
+    inventory.count_left_out(&from).await.doing("reading the other cluster")?;
+    let mut counts = Counts::default();
+    let mut report = |line: Line| {
+        write_out(shown(&line, how.dry_run));
+        counts.add(&line.change);
+    };
+    migrate::import(&inventory, &to, &how, &mut report).await.doing("writing to the cluster")?;
+    write_out(counts.shown(how.dry_run));
+    Ok(u8::from(counts.failed > 0))
+}
+
+/// A client of the cluster that is read.
+fn other(call: &Call, url: &str) -> Result<Client, Failure> {
+    let text = |flag| call.args.value(flag).unwrap_or_default().to_string();
+    let token = match text(&FROM_TOKEN) {
+        token if token.is_empty() => call.environment.from_token.clone(),
+        token => token,
+    };
+    let path = |flag| PathBuf::from(text(flag));
+    let tls = TlsOptions {
+        ca_cert: path(&FROM_CA_CERT),
+        client_cert: path(&FROM_CLIENT_CERT),
+        client_key: path(&FROM_CLIENT_KEY),
+        server_name: text(&FROM_TLS_SERVER_NAME),
+        skip_verify: call.args.switch(&FROM_TLS_SKIP_VERIFY),
+        ..TlsOptions::default()
+    };
+    let region = text(&FROM_REGION);
+    let builder = Builder { address: url.to_string(), token, region, tls, ..Builder::default() };
+    builder.build().doing("initializing client of the other cluster")
+}
+
+/// How many objects there are of each change.
+#[derive(Default)]
+struct Counts {
+    created: usize,
+    changed: usize,
+    unchanged: usize,
+    left_out: usize,
+    failed: usize,
+}
+
+impl Counts {
+    fn add(&mut self, change: &Change) {
+        *match change {
+            Change::Created => &mut self.created,
+            Change::Changed(_) => &mut self.changed,
+            Change::Unchanged => &mut self.unchanged,
+            Change::LeftOut(_) => &mut self.left_out,
+            Change::Failed(_) => &mut self.failed,
+        } += 1;
+    }
+
+    fn shown(&self, dry_run: bool) -> String {
+        let Counts { created, changed, unchanged, left_out, failed } = self;
+        let end = if dry_run { "; nothing was written" } else { "" };
+        format!(
+            "{created} created, {changed} changed, {unchanged} unchanged, {left_out} left out, {failed} failed{end}\n"
+        )
+    }
+}
+
+/// `job default/web: changed (TaskGroups[0].Count)`.
+fn shown(line: &Line, dry_run: bool) -> String {
+    let would = if dry_run { "would be " } else { "" };
+    let change = match &line.change {
+        Change::Created => format!("{would}created"),
+        Change::Changed(paths) => format!("{would}changed ({})", paths.join(", ")),
+        Change::Unchanged => "unchanged".to_string(),
+        Change::LeftOut(why) => format!("left out: {why}"),
+        Change::Failed(why) => format!("failed: {}", why.trim_end().replace('\n', " ")),
+    };
+    let remark = if line.remark.is_empty() { String::new() } else { format!(" [{}]", line.remark) };
+    format!("{}: {change}{remark}\n", line.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_object_has_one_line() {
+        let line = |change, remark: &str| Line { what: "job ops/web".into(), change, remark: remark.into() };
+        let changed = line(Change::Changed(vec!["Priority".into(), "Stop".into()]), "stopped there");
+        assert_eq!(shown(&changed, false), "job ops/web: changed (Priority, Stop) [stopped there]\n");
+        assert_eq!(shown(&line(Change::Created, ""), true), "job ops/web: would be created\n");
+        let failed = line(Change::Failed("2 errors\nand more\n".into()), "");
+        assert_eq!(shown(&failed, false), "job ops/web: failed: 2 errors and more\n");
+    }
+}

@@ -11,6 +11,7 @@ use crate::allocs::Allocs;
 use crate::clock;
 use crate::contact::ServerContact;
 use crate::context::{Context, ContextParts};
+use crate::dns::Listener;
 use crate::drain::{self, ShutdownDrain};
 use crate::driver::Drivers;
 use crate::driver::process::Executors;
@@ -72,6 +73,15 @@ impl Agent {
         settings: NodeSettings,
         connect: impl FnOnce(LocalNode) -> Arc<S>,
     ) -> Result<Agent, AgentError> {
+        // First of all: an agent that cannot listen touches no task.
+        let dns = match &settings.dns {
+            Some(dns) => Some(
+                Listener::bind(dns)
+                    .await
+                    .map_err(|source| AgentError::Io { what: "listen for questions of the DNS", source })?,
+            ),
+            None => None,
+        };
         let context = Arc::new(open(settings).await?);
         let allocs = Arc::new(Allocs::new(Arc::clone(&context)));
         let contact = Arc::new(ServerContact::default());
@@ -102,6 +112,9 @@ impl Agent {
         loops.spawn(services::consul::describe(context.clone()));
         for vault in context.vaults.values() {
             loops.spawn(Arc::clone(vault).run(context.clone()));
+        }
+        if let Some(dns) = dns {
+            loops.spawn(dns.run(context.clone()));
         }
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
         loops.spawn(store::mend(context.store.clone()));

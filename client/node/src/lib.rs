@@ -19,6 +19,7 @@ pub mod clock;
 mod contact;
 pub mod context;
 pub mod csi;
+pub mod dns;
 pub mod drain;
 pub mod driver;
 mod driver_watch;

@@ -32,14 +32,14 @@ pub struct Assigned {
     pub index: u64,
 }
 
-/// Something that a template of a task reads.
+/// Something that a template of a task reads, or the node itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TemplateRead {
     pub dependency: Dependency,
     /// Where the dependency itself names none.
     pub namespace: String,
-    /// That of the task: what it may not read, its template does not get to see.
-    pub token: String,
+    /// That of the task: what it may not read, its template does not get to see. `None` for that of the node.
+    pub token: Option<String>,
     pub min_index: u64,
     /// How long to wait for an answer above that index.
     pub wait: Duration,

@@ -11,6 +11,7 @@ use tls::AgentTls;
 
 use crate::artifacts::ArtifactSettings;
 use crate::csi::CsiSettings;
+use crate::dns::DnsSettings;
 use crate::driver::registry::{BuiltinDriver, PluginConfigs};
 use crate::log_shipping::sink::SinkAddress;
 use crate::network::NetworkSettings;
@@ -47,6 +48,8 @@ pub struct NodeSettings {
     pub network_interface: String,
     /// Networks of groups.
     pub network: NetworkSettings,
+    /// Where services are found by the DNS; `None` for nowhere.
+    pub dns: Option<DnsSettings>,
     pub min_dynamic_port: u16,
     pub max_dynamic_port: u16,
     /// The longest time that a job may set between the kill signal and SIGKILL.

@@ -23,6 +23,7 @@ pub struct Acl {
     quota: Option<Level>,
     plugin: Option<Level>,
     workload: Option<Claims>,
+    is_node: bool,
 }
 
 /// The task whose identity a caller has. It may read what its job keeps for it, without a policy.
@@ -52,7 +53,8 @@ impl Acl {
 
     /// A node of this pool: it reads what its work needs.
     pub fn node(pool: &str) -> Acl {
-        let mut acl = Acl { agent: Some(Level::Read), node: Some(Level::Read), ..Acl::default() };
+        let mut acl =
+            Acl { agent: Some(Level::Read), node: Some(Level::Read), is_node: true, ..Acl::default() };
         acl.node_pools.change(pool, |set| *set = Set::of(&[PoolCapability::Read]));
         acl
     }
@@ -60,6 +62,11 @@ impl Acl {
     /// The same for a task with this identity.
     pub fn with_workload(self, claims: Claims) -> Acl {
         Acl { workload: Some(claims), ..self }
+    }
+
+    /// That of a node, which is not one that reads nodes.
+    pub fn is_node(&self) -> bool {
+        self.is_node
     }
 
     pub fn workload(&self) -> Option<&Claims> {

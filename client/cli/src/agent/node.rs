@@ -59,6 +59,7 @@ pub(super) fn node_settings(
         },
         network_interface: client.network_interface.clone(),
         network: client.network.clone(),
+        dns: client.dns.clone(),
         min_dynamic_port: client.min_dynamic_port,
         max_dynamic_port: client.max_dynamic_port,
         max_kill_timeout: client.max_kill_timeout.to_std(),

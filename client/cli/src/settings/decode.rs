@@ -11,6 +11,7 @@ use node::settings::HostVolume;
 use node::users::DynamicUsers;
 use server::AccessSettings;
 
+use super::dns;
 use super::network;
 use super::unsupported::Refused;
 use super::{
@@ -270,6 +271,9 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     refused.set(&mut section, "default_ineligible", &mut client.default_ineligible);
     refused.set(&mut section, "intro_token", &mut client.intro_token);
     network::client(&mut client.network, &mut section, refused);
+    for section in refused.sections(&mut section, "dns") {
+        dns::dns(&mut client.dns, section, refused);
+    }
     unsupported::client(&mut section, refused);
     refused.done(section);
 }

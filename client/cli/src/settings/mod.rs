@@ -8,6 +8,7 @@ mod audit;
 mod cluster;
 mod consul;
 mod decode;
+mod dns;
 mod exposures;
 mod flags;
 mod history;
@@ -36,6 +37,7 @@ use listener::AddressLimit;
 use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
 use monitor::LogFileSettings;
+use node::dns::DnsSettings;
 use node::drain::ShutdownDrain;
 use node::log_shipping::sink::SinkAddress;
 use node::network::NetworkSettings;
@@ -272,6 +274,8 @@ pub(crate) struct ClientSettings {
     pub dynamic_users: DynamicUsers,
     /// `log_sink.NAME` of `options`.
     pub log_sinks: BTreeMap<String, SinkAddress>,
+    /// Where services are found by the DNS; none without an enabled `dns` block.
+    pub dns: Option<DnsSettings>,
     pub network_interface: String,
     /// Networks of groups.
     pub network: NetworkSettings,
@@ -520,6 +524,7 @@ impl ClientSettings {
             denied_users: DeniedUsers::default(),
             dynamic_users: DynamicUsers::default(),
             log_sinks: BTreeMap::new(),
+            dns: None,
             network_interface: String::new(),
             network: NetworkSettings::default(),
             reserved: ReservedSettings::default(),

@@ -16,6 +16,7 @@ mod csi;
 mod cut_off;
 mod damaged_log;
 mod debug_bundle;
+mod dns;
 mod docker;
 mod drains;
 mod endurance;

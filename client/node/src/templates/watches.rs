@@ -187,16 +187,17 @@ impl Asker {
         let (mut min_index, mut refusals, mut unreached) = (0, 0_u32, 0_u32);
         loop {
             let Some(servers) = self.context.servers.get() else { return };
+            let token = lock(&self.tokens).values().next_back().cloned().unwrap_or_default();
             let read = TemplateRead {
                 dependency: self.dependency.clone(),
                 namespace: self.namespace.clone(),
-                token: lock(&self.tokens).values().next_back().cloned().unwrap_or_default(),
+                token: Some(token.clone()),
                 min_index,
                 wait: settings.block_query_wait,
             };
             let answered = match (&self.dependency, &self.context.settings.consul) {
                 (Dependency::Consul(what), Some(consul)) => {
-                    consul.read(what, &read.token, min_index, read.wait).await
+                    consul.read(what, &token, min_index, read.wait).await
                 }
                 _ => servers.read(&read).await,
             };

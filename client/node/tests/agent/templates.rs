@@ -94,7 +94,15 @@ async fn files_and_variables_are_there_when_the_task_starts() {
     let mode = |path| file(base.path(), path).metadata().unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("local/conf"), mode("local/deep/other")), (0o600, 0o644));
     assert_eq!(begun(&servers, "nomad.var.block(app)"), 1, "two templates, one query");
-    assert!(servers.cluster.lock().unwrap().reads.iter().all(|read| read.token == "token-of-default"));
+    assert!(
+        servers
+            .cluster
+            .lock()
+            .unwrap()
+            .reads
+            .iter()
+            .all(|read| read.token.as_deref() == Some("token-of-default"))
+    );
     agent.shutdown().await;
 }
 

@@ -83,9 +83,9 @@ rights! {
     ReadScale: |acl, ns| acl.allows_any(ns, &[C::ReadJob, C::ReadJobScaling]);
     ListScalingPolicies: |acl, ns| acl.allows(ns, C::ListScalingPolicies) || lists_and_reads(acl, ns);
     ReadScalingPolicy: |acl, ns| acl.allows(ns, C::ReadScalingPolicy) || lists_and_reads(acl, ns);
-    /// Services also for tasks of the namespace.
+    /// Services also for tasks of the namespace, and for nodes, which answer for them in the DNS.
     ReadServices: |acl, ns| {
-        acl.allows(ns, C::ReadJob) || acl.workload().is_some_and(|task| ns == "*" || task.namespace == ns)
+        acl.allows(ns, C::ReadJob) || acl.is_node() || acl.workload().is_some_and(|task| ns == "*" || task.namespace == ns)
     };
     DeleteServices: |acl, ns| acl.allows_any(ns, &[C::SubmitJob, C::DeleteServiceRegistration]);
     UnblockDeployment: |acl, ns| acl.allows_any(ns, &[C::SubmitJob, C::UnblockDeployment]);

@@ -23,14 +23,26 @@ const NOTE_EVERY: Duration = Duration::from_secs(1);
 /// Of a time as the engine writes it before each line: all have nine digits behind the point, and are of UTC.
 const TIME_BYTES: usize = "2026-11-25T06:50:34.494397390Z".len();
 
+/// Of those bytes, what says the second.
+const SECOND_BYTES: usize = "2026-11-25T06:50:34".len();
+
+/// Seconds of which it is known how many pieces were taken. The engine writes the times of a clock that may be set
+/// back, by some milliseconds again and again under load: so the last time alone does not say what was taken.
+const SECONDS_MAX: usize = 16;
+
+/// So far may the clock go back between two pieces without that the later one is not asked for.
+const SET_BACK_SECONDS: i64 = 2;
+
 /// How far one stream has been written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Position {
     /// Of the last piece; empty before the first.
     time: String,
-    /// Pieces of that time that were taken.
+    /// Pieces of that time that were taken; for older releases.
     pieces: u64,
+    /// Pieces that were taken of each of the latest seconds. What is of an earlier one was taken too.
+    seconds: BTreeMap<String, u64>,
     /// The file that was written, and its size then.
     file: u64,
     bytes: u64,
@@ -132,7 +144,7 @@ fn since(stdout: &str, stderr: &str) -> i32 {
         (Some(one), None) | (None, Some(one)) => one - 1,
         (None, None) => 0,
     };
-    i32::try_from(first.max(0)).unwrap_or(0)
+    i32::try_from((first - SET_BACK_SECONDS).max(0)).unwrap_or(0)
 }
 
 /// One stream of the output.
@@ -142,8 +154,8 @@ pub struct Stream {
     at: Position,
     /// As it was noted last.
     noted: Position,
-    /// Pieces of the time of `at` that came again; None when all that comes is new.
-    skipped: Option<u64>,
+    /// Pieces of the seconds of `at` that have not come again yet; None when all that comes is new.
+    expected: Option<BTreeMap<String, u64>>,
     /// Bytes that come again although they were written, by an agent that did not note it any more.
     written_before: u64,
     /// Bytes that were written since the last note.
@@ -154,12 +166,12 @@ impl Stream {
     fn open(to: &LogSpec, at: Position) -> std::io::Result<Stream> {
         let written_before = written_since(to, &at);
         let noted = at.clone();
-        Ok(Stream { to: Rotator::open(to.clone())?, at, noted, skipped: None, written_before, unnoted: 0 })
+        Ok(Stream { to: Rotator::open(to.clone())?, at, noted, expected: None, written_before, unnoted: 0 })
     }
 
     /// From here on what was taken may come again.
     fn begin_again(&mut self) {
-        self.skipped = (!self.at.time.is_empty()).then_some(0);
+        self.expected = (!self.at.time.is_empty()).then(|| self.at.seconds.clone());
     }
 
     /// A line, or a piece of one, with its time before it.
@@ -172,23 +184,52 @@ impl Stream {
 
     /// A line, or a piece of one, of a time; all times are written in the same form, and of the same zone.
     pub fn take_at(&mut self, time: &str, text: &[u8]) {
-        if let Some(skipped) = &mut self.skipped {
-            if time < self.at.time.as_str() {
-                return;
-            }
-            if time == self.at.time && *skipped < self.at.pieces {
-                *skipped += 1;
-                return;
-            }
-            // The clock of the host may be set back: only what comes again is judged by its time.
-            self.skipped = None;
+        if self.comes_again(time) {
+            return;
         }
+        // What comes again comes first, in the order in which it came.
+        self.expected = None;
         if time != self.at.time {
             self.at.time = time.to_string();
             self.at.pieces = 0;
         }
         self.at.pieces += 1;
+        self.count(second(time));
         self.write(text);
+    }
+
+    /// Whether this piece was taken before.
+    fn comes_again(&mut self, time: &str) -> bool {
+        let Some(expected) = &mut self.expected else { return false };
+        if expected.is_empty() {
+            // Noted by an older release, which knew of the last time only.
+            let taken = time <= self.at.time.as_str();
+            if taken {
+                self.count(second(time));
+            }
+            return taken;
+        }
+        if self.at.seconds.first_key_value().is_some_and(|(first, _)| second(time) < first.as_str()) {
+            return true;
+        }
+        match expected.get_mut(second(time)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    fn count(&mut self, second: &str) {
+        if let Some(count) = self.at.seconds.get_mut(second) {
+            *count += 1;
+            return;
+        }
+        self.at.seconds.insert(second.to_string(), 1);
+        if self.at.seconds.len() > SECONDS_MAX {
+            self.at.seconds.pop_first();
+        }
     }
 
     fn write(&mut self, text: &[u8]) {
@@ -209,6 +250,10 @@ impl Stream {
         }
         self.noted.clone()
     }
+}
+
+fn second(time: &str) -> &str {
+    time.get(..SECOND_BYTES).unwrap_or(time)
 }
 
 /// The time before a line, and the line.
@@ -292,6 +337,38 @@ mod tests {
         stream.begin_again();
         pieces().iter().for_each(|piece| stream.take(piece));
         assert_eq!(written(dir.path()), "one\ntwo, which is long\nthree\nfour\n");
+    }
+
+    /// The clock of the host is set back between lines, by less than a second and by more.
+    #[test]
+    fn lines_whose_times_go_back_are_written_once() {
+        let times = ["00.000000005", "00.000000004", "02.1", "01.9", "01.9", "02.2"];
+        let pieces: Vec<String> =
+            times.iter().zip(1..).map(|(time, n)| format!("2026-11-25T12:00:{time:0<12}Z {n}\n")).collect();
+        for taken in 1..=pieces.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let mut stream = Stream::open(&spec(dir.path()), Position::default()).unwrap();
+            pieces[..taken].iter().for_each(|piece| stream.take(piece.as_bytes()));
+            let from = since(&stream.at.time, &stream.at.time);
+            let time = |piece: &str| piece.split(' ').next().unwrap_or_default().to_string();
+            let second = |piece: &str| since(&time(piece), &time(piece)) + SET_BACK_SECONDS as i32;
+            let sent = |piece: &&String| second(piece) >= from;
+            stream.begin_again();
+            pieces.iter().filter(sent).for_each(|piece| stream.take(piece.as_bytes()));
+            assert_eq!(written(dir.path()), "1\n2\n3\n4\n5\n6\n", "{taken}");
+        }
+    }
+
+    #[test]
+    fn what_an_older_release_has_noted_is_not_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = Position { time: NOON.into(), pieces: 2, ..Position::default() };
+        let mut stream = Stream::open(&spec(dir.path()), at).unwrap();
+        stream.begin_again();
+        pieces().iter().for_each(|piece| stream.take(piece));
+        stream.begin_again();
+        pieces().iter().for_each(|piece| stream.take(piece));
+        assert_eq!(written(dir.path()), "three\nfour\n");
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn query(servers: &WireServers, read: &TemplateRead, place: &Place) -> QueryOpti
         min_query_index: read.min_index,
         max_query_time: base::Duration::from(read.wait).into(),
         allow_stale: true,
-        auth_token: read.token.clone(),
+        auth_token: read.token.clone().unwrap_or_else(|| servers.token()),
         ..QueryOptions::default()
     }
 }

@@ -430,6 +430,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         chroot_env: BTreeMap::new(),
         denied_users: Default::default(),
         dynamic_users: Default::default(),
+        dns: None,
         log_sinks: BTreeMap::new(),
         default_ineligible: false,
         node_max_allocs: 0,

@@ -69,7 +69,7 @@ fn the_end_of_a_deployment_is_followed_to_its_request_and_back() {
     let registered = follow(present, ended, &way);
     assert_eq!((&registered["RequestID"], &registered["Root"]), (&REQUEST.into(), &"request".into()));
     assert_eq!(registered["Requester"]["Address"], "127.0.0.1");
-    assert!(text(&registered["Requester"]["Agent"]).starts_with("sojourn/"), "{registered}");
+    assert_eq!(registered["Requester"]["Agent"], "test/1.0");
     let healthy = follow(present, ended, &way[..3]);
     assert!(text(&healthy["Description"]).contains("healthy"), "{healthy}");
     assert!(text(&healthy["Actor"]).starts_with("node:"), "{healthy}");

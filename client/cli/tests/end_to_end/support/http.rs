@@ -41,7 +41,7 @@ pub fn put_named(
 ) -> io::Result<Answer> {
     let body = body.to_string();
     let head = format!(
-        "PUT {path} HTTP/1.0\r\nHost: test\r\nX-Sojourn-Request-Id: {name}\r\nContent-Length: {}\r\n\r\n",
+        "PUT {path} HTTP/1.0\r\nHost: test\r\nUser-Agent: test/1.0\r\nX-Sojourn-Request-Id: {name}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     let mut socket = TcpStream::connect_timeout(&address, patience)?;

@@ -38,4 +38,4 @@ pub use replay::{CHECKPOINTS_MAX, PARKED_MAX};
 pub use service::registration;
 pub use stream::{HEARTBEAT, Subscription};
 pub use tail::{TAIL_BATCHES, TAIL_BYTES};
-pub use view::View;
+pub use view::{View, requester};

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use api::{ClusterTag, EventId, StreamPosition};
+use api::{ClusterTag, EventId, Requester, StreamPosition};
 use base::Time;
 use bytes::Bytes;
 use model::document::Timestamp;
-use model::{CommandKind, CommandRecord};
+use model::{Caller, CommandKind, CommandRecord};
 use serde::Serialize;
 use serde_json::Value;
 use state::State;
@@ -49,14 +49,14 @@ pub(crate) struct Origin<'a> {
     cause: &'a Cause,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Requester {
-    #[serde(rename = "AccessorID")]
-    accessor_id: String,
-    name: String,
-    address: String,
-    agent: String,
+/// Somebody who asked, as events and histories show it.
+pub fn requester(caller: &Caller) -> Requester {
+    Requester {
+        accessor_id: caller.accessor.clone(),
+        name: caller.name.clone(),
+        address: caller.address.map(|address| address.to_string()).unwrap_or_default(),
+        agent: caller.agent.clone(),
+    }
 }
 
 impl Origin<'_> {
@@ -67,17 +67,11 @@ impl Origin<'_> {
         cause: &'a Cause,
         time: Time,
     ) -> Origin<'a> {
-        let requester = command.actor.caller().map(|caller| Requester {
-            accessor_id: caller.accessor.clone(),
-            name: caller.name.clone(),
-            address: caller.address.map(|address| address.to_string()).unwrap_or_default(),
-            agent: caller.agent.clone(),
-        });
         Origin {
             id: id.to_string(),
             time: Timestamp::from(time).to_string(),
             actor: command.actor.to_string(),
-            requester,
+            requester: command.actor.caller().map(requester),
             request: command.request.to_string(),
             command: CommandKind::from_number(command.kind).map_or("", CommandKind::name),
             fact: format!("{}:{fact}", id.index),

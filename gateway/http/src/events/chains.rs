@@ -6,11 +6,11 @@ use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
-use feed::FeedError;
+use feed::{FeedError, requester};
 use history::{Chain, Direction, Fact, HistoryError, Position, Scope, Start};
 use model::RequestId;
 
-use super::histories::{PATIENCE, answered, blocking, failed, moment, requester};
+use super::histories::{PATIENCE, answered, blocking, failed, moment};
 use super::reader::hides_node;
 use super::route::check_cluster;
 use crate::access::{Each, ReadJob, Right, denied};

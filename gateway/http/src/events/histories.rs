@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{
-    AllocationHistory, AllocationTransition, AsOf, HistoryLine, HistoryVerified, ObjectHistory, Requester,
-};
+use api::{AllocationHistory, AllocationTransition, AsOf, HistoryLine, HistoryVerified, ObjectHistory};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
+use feed::requester;
 use history::{History, HistoryError, Life, Line, LogPage, Object, Placement, Transition, Verified};
-use model::{Algorithm, AllocId, Caller, DeploymentId, EvalId, JobKey};
+use model::{Algorithm, AllocId, DeploymentId, EvalId, JobKey};
 use state::State;
 
 use crate::access::{Access, Management, ReadJob, ReadNodes, Right, Somewhere};
@@ -329,14 +328,5 @@ pub(crate) fn transition(of: &Transition) -> AllocationTransition {
         requester: of.requester.as_ref().map(requester),
         cause: of.cause.clone(),
         description: of.description.clone(),
-    }
-}
-
-pub(super) fn requester(caller: &Caller) -> Requester {
-    Requester {
-        accessor_id: caller.accessor.clone(),
-        name: caller.name.clone(),
-        address: caller.address.map(|address| address.to_string()).unwrap_or_default(),
-        agent: caller.agent.clone(),
     }
 }

@@ -53,8 +53,10 @@ pub struct Inventory {
 }
 
 impl Scope {
-    pub fn everything() -> Scope {
-        Scope { namespace: "*".to_string(), variables: true }
+    /// Of a namespace, or of all if it is empty.
+    pub fn of(namespace: &str, variables: bool) -> Scope {
+        let namespace = if namespace.is_empty() { "*" } else { namespace };
+        Scope { namespace: namespace.to_string(), variables }
     }
 
     fn is_whole_cluster(&self) -> bool {

@@ -25,10 +25,7 @@ pub(super) static NOMAD: Command = Command {
 async fn nomad(call: Call) -> Outcome {
     let folder = Path::new(call.one_argument()?);
     let client = call.client()?;
-    let scope = Scope {
-        namespace: if call.namespace().is_empty() { "*" } else { call.namespace() }.to_string(),
-        variables: !call.args.switch(&NO_VARIABLES),
-    };
+    let scope = Scope::of(call.namespace(), !call.args.switch(&NO_VARIABLES));
     let mut inventory = Inventory::read(&client, &scope).await.doing("reading the cluster")?;
     inventory.count_left_out(&client).await.doing("reading the cluster")?;
     let files = migrate::export(&inventory, folder).map_err(anyhow::Error::from)?;

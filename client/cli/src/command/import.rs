@@ -63,10 +63,7 @@ pub(super) static NOMAD_API: Command = Command {
 async fn nomad_api(call: Call) -> Outcome {
     let from = other(&call, call.one_argument()?)?;
     let to = call.client()?;
-    let scope = Scope {
-        namespace: if call.namespace().is_empty() { "*" } else { call.namespace() }.to_string(),
-        variables: !call.args.switch(&NO_VARIABLES),
-    };
+    let scope = Scope::of(call.namespace(), !call.args.switch(&NO_VARIABLES));
     let jobs = call.args.parsed(&JOBS)?.unwrap_or(Jobs::None);
     let how = Import { jobs, dry_run: call.args.switch(&DRY_RUN), scope };
     let mut inventory = Inventory::read(&from, &how.scope).await.doing("reading the other cluster")?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::time::Duration;
 
 use base::Rng;
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, ResponseCode};
@@ -149,8 +148,7 @@ impl Zone {
     /// How long it may be remembered that nothing is there: as long as an answer.
     fn authority(&self) -> Record {
         let of = |label: &str| self.domain.prepend_label(label).unwrap_or_else(|_| self.domain.clone());
-        let day = Duration::from_secs(86_400).as_secs() as i32;
-        let soa = SOA::new(of("ns"), of("hostmaster"), 1, 3600, 600, day, self.ttl);
+        let soa = SOA::new(of("ns"), of("hostmaster"), 1, 3600, 600, 86_400, self.ttl);
         Record::from_rdata(self.domain.clone(), self.ttl, RData::SOA(soa))
     }
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use hickory_proto::op::Query;
 
 use super::*;

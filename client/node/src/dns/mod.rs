@@ -1,6 +1,6 @@
 //! Services of provider nomad by their names, for programs that ask the DNS.
 //!
-//! [`names`] says what a name asks for, `answer.rs` makes answers of what is known, both without any power; `directory.rs`
+//! [`names`] says what a name asks for, `answer.rs` makes answers of what is known, both without I/O; `directory.rs`
 //! follows the servers, and `listener.rs` receives questions over UDP and TCP.
 //!
 //! A name that nobody asks for costs one subscription of the node: that to the names of services. Who asks for a service

@@ -20,7 +20,7 @@ use super::ready::Ready;
 /// evaluation is tried again after this.
 const CONFLICTS_SETTLE_IN: Duration = Duration::from_secs(60);
 
-/// Without a delivery for so long, nobody schedules: workers are told to do nothing, are gone, or all at work on something
+/// Without a delivery for so long, nobody schedules: workers are switched off, gone, or all at work on something
 /// long. Whoever writes is not made to wait for that.
 const SCHEDULED_WITHIN: Duration = Duration::from_secs(10);
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use control::whatif::{Change, KeptFork, Question, Until};
 use load::world::{job, node_id};
 use model::command::RegisterJob;
-use plan_bench::{fleet, is_trial, reports, with_placed_job};
+use plan_bench::{fleet, is_trial, reports, resident, with_placed_job};
 use state::State;
 
 /// Allocations of one job.
@@ -64,11 +64,4 @@ fn measure(state: &Arc<State>, whole: usize, what: &str, changes: impl Fn() -> V
         result.steps,
         more >> 10
     );
-}
-
-/// Memory of this process, in bytes.
-fn resident() -> usize {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<usize>().ok());
-    pages.unwrap_or(0) * 4096
 }

@@ -20,7 +20,7 @@ use control::{BrokerSettings, HeartbeatSettings};
 use model::command::{DispatchJob, Settlement};
 use model::document::{Allocation, Job, TaskState, input};
 use model::{Actor, AllocId, Command, JobKey, NodeId, NodeStatus};
-use plan_bench::{batch, is_trial, node, node_id, register};
+use plan_bench::{batch, is_trial, node, node_id, register, resident};
 use rules::{Context, decide};
 use state::{Imager, State};
 
@@ -255,7 +255,7 @@ impl Figures {
             state.jobs.len(),
             state.evals.len(),
             state.allocs.len(),
-            resident_mb(),
+            mb(resident()),
             at(0.50),
             at(0.99),
             self.longest,
@@ -282,13 +282,6 @@ fn parent() -> Job {
 fn processor_time() -> std::time::Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// The memory of this process, as the kernel counts it.
-fn resident_mb() -> f64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<usize>().ok());
-    pages.map_or(f64::NAN, |pages| mb(pages * 4_096))
 }
 
 fn mb(bytes: usize) -> f64 {

@@ -1,6 +1,7 @@
 //! Fleets, jobs and logs for benches: built through the same commands and folds as the real ones.
 
 pub mod evaluations;
+pub mod written;
 
 use std::sync::Arc;
 
@@ -15,6 +16,13 @@ use state::State;
 /// True under `cargo bench -- --test`, which only sees that benches run: so little of everything is enough.
 pub fn is_trial() -> bool {
     std::env::args().any(|word| word == "--test")
+}
+
+/// Memory of this process, in bytes.
+pub fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<usize>().ok());
+    pages.unwrap_or(0) * 4096
 }
 
 /// A state of ready nodes and nothing else.

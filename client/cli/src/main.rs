@@ -11,6 +11,7 @@
 mod absent;
 mod acknowledging;
 mod agent;
+mod attend;
 mod call;
 mod command;
 mod complete;
@@ -32,6 +33,7 @@ mod raw;
 mod resolve;
 mod settings;
 mod tail;
+mod task_log;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -115,6 +115,40 @@ fn a_dispatched_job_reads_its_payload() {
 }
 
 #[test]
+fn whoever_waits_for_a_job_sees_its_output_and_ends_as_it_did() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = AgentConfig::development(directory.path(), "waiting").start();
+    agent.wait_for_a_ready_node();
+    let file = directory.path().join("job.json");
+    let path = file.to_str().unwrap();
+    let write = |script: &str, count: u32| {
+        let mut batch = job("once", json!({"command": "/bin/sh", "args": ["-c", script]}));
+        batch["Type"] = "batch".into();
+        batch["TaskGroups"][0]["Count"] = count.into();
+        batch["TaskGroups"][0]["RestartPolicy"] = json!({"Attempts": 0, "Mode": "fail"});
+        batch["TaskGroups"][0]["ReschedulePolicy"] = json!({"Attempts": 0, "Unlimited": false});
+        std::fs::write(&file, json!({ "Job": batch }).to_string()).unwrap();
+    };
+    write("echo result; echo trouble >&2; exit 7", 1);
+    let failed = agent.run(&["job", "run", "-json", "-wait", path]);
+    assert_eq!(failed.code, 7, "{}{}", failed.stdout, failed.stderr);
+    assert!(failed.stdout.ends_with("result\n"), "{}", failed.stdout);
+    assert_eq!(failed.stderr, "trouble\n");
+
+    write("echo again", 2);
+    let done = agent.run(&["job", "run", "-json", "-wait", path]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    let mut lines: Vec<&str> = done.stdout.lines().filter(|line| line.contains(" | ")).collect();
+    lines.sort_unstable();
+    assert_eq!(lines.len(), 2, "what ran before is not shown again: {}", done.stdout);
+    assert!(lines[0].starts_with("once.") && lines[0].ends_with("[0]/task | again"), "{lines:?}");
+    for flag in ["-detach", "-output"] {
+        let refused = agent.run(&["job", "run", "-json", "-wait", flag, path]).expect_failure();
+        assert!(refused.contains("-wait cannot be given with"), "{refused}");
+    }
+}
+
+#[test]
 fn every_example_runs() {
     let directory = tempfile::tempdir().unwrap();
     let agent = AgentConfig::development(directory.path(), "examples").start();

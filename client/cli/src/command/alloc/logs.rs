@@ -1,14 +1,12 @@
-use std::io::Write;
-use std::time::Duration;
-
 use model::document::Allocation;
-use sdk::{Client, Frames, LogRequest, LogSource, Query};
+use sdk::{Client, LogRequest, LogSource, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
 use crate::resolve;
 use crate::tail::{self, BYTES, LINES, StartAt, TAIL};
+use crate::task_log::{follow, pass_on};
 
 const FOLLOW: Flag<bool> = Flag::switch("f", "Follow the log until interrupted.");
 const STDERR: Flag<bool> = Flag::switch("stderr", "Print the error stream.");
@@ -32,9 +30,6 @@ pub(super) static COMMAND: Command = Command {
     ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
-
-/// How often the task's state is polled, and how long its log must be silent after the task's end.
-const POLL: Duration = Duration::from_secs(1);
 
 async fn run(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
@@ -113,12 +108,6 @@ async fn print(call: &Call, client: &Client, id: &str, task: &str) -> Outcome {
     Ok(0)
 }
 
-/// Prints the task's standard error on ours, when both streams are followed.
-fn pass_on(bytes: &[u8]) {
-    // A failure is ignored: it could not be reported anywhere.
-    let _ = std::io::stderr().lock().write_all(bytes);
-}
-
 async fn stream(
     call: &Call,
     client: &Client,
@@ -140,50 +129,12 @@ async fn stream(
     }
     let mut frames = client.logs(id, &request).await.doing("reading logs")?;
     if request.follow {
-        return follow(client, id, &request.task, frames, print).await;
+        return follow(client, id, &request.task, frames, print).await.doing("reading logs");
     }
     while let Some(frame) = frames.next().await.doing("reading logs")? {
         print(&frame.data.0);
     }
     Ok(())
-}
-
-/// Prints the log until the task has ended and its output is complete: a followed log has no end of its own.
-async fn follow(
-    client: &Client,
-    id: &str,
-    task: &str,
-    mut frames: Frames,
-    print: fn(&[u8]),
-) -> Result<(), Failure> {
-    let mut end = std::pin::pin!(until_dead(client, id, task));
-    let mut ended = false;
-    loop {
-        tokio::select! {
-            frame = frames.next() => match frame.doing("reading logs")? {
-                Some(frame) => print(&frame.data.0),
-                None => return Ok(()),
-            },
-            () = &mut end, if !ended => ended = true,
-            () = tokio::time::sleep(POLL), if ended => return Ok(()),
-        }
-    }
-}
-
-/// Returns once the task is dead. While no server answers, it may be alive.
-async fn until_dead(client: &Client, id: &str, task: &str) {
-    loop {
-        match client.allocation(id, Query::new()).await {
-            Ok(alloc) if has_ended(&alloc.value, task) => return,
-            Err(error) if error.status() == Some(404) => return,
-            _ => tokio::time::sleep(POLL).await,
-        }
-    }
-}
-
-fn has_ended(alloc: &Allocation, task: &str) -> bool {
-    let dead = alloc.task_states.get(task).is_some_and(|state| state.state == "dead");
-    dead || matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
 #[cfg(test)]

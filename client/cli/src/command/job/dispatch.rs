@@ -1,11 +1,11 @@
 use std::io::Read;
-use std::time::Duration;
 
 use anyhow::Context;
 use api::JobDispatchRequest;
 use model::document::{Bytes, Map};
-use sdk::{Client, Query};
+use sdk::Query;
 
+use crate::attend::{self, WAIT};
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, UI, VERBOSE};
 use crate::flags::Flag;
 use crate::output::{fields, write_out};
@@ -13,7 +13,6 @@ use crate::{eval_monitor, hint, resolve};
 
 const META: Flag<Vec<String>> =
     Flag::values("meta", "KEY=VALUE", "Metadata of this run; may be given several times.");
-const WAIT: Flag<bool> = Flag::switch("wait", "Wait until the dispatched job has ended.");
 const IDEMPOTENCY_TOKEN: Flag<String> =
     Flag::value("idempotency-token", "TEXT", "Dispatch at most once with this token.");
 const ID_PREFIX_TEMPLATE: Flag<String> =
@@ -36,9 +35,6 @@ pub(super) static COMMAND: Command = Command {
 /// A filter expression that matches jobs that can be dispatched.
 const DISPATCHABLE: &str = "ParentID == \"\" and ParameterizedJob is not nil";
 
-/// How often a dispatched job is polled.
-const POLL: Duration = Duration::from_secs(1);
-
 async fn run(call: Call) -> Outcome {
     let (job, source) = match call.args.words.as_slice() {
         [job] => (job, None),
@@ -49,6 +45,9 @@ async fn run(call: Call) -> Outcome {
             );
         }
     };
+    if call.args.switch(&WAIT) && call.args.switch(&DETACH) {
+        return Err(call.usage("-wait cannot be given with -detach"));
+    }
     let (payload, meta) = (payload(source)?, meta(&call)?);
     let (client, style) = (call.client()?, call.style());
     let (namespace, id) = resolve::job_that(&client, &style, job, DISPATCHABLE).await?;
@@ -76,7 +75,7 @@ async fn run(call: Call) -> Outcome {
     write_out("\n");
     let placed = eval_monitor::evaluation(&client, &style, &dispatched.eval_id).await?;
     if placed == 0 && call.args.switch(&WAIT) {
-        return ended(&client, &dispatched.dispatched_job_id, query).await;
+        return attend::until_ended(&client, &namespace, &dispatched.dispatched_job_id, 0).await;
     }
     Ok(placed)
 }
@@ -103,18 +102,4 @@ fn meta(call: &Call) -> Result<Map<String, String>, Failure> {
         None => Err(call.usage(&format!("Error parsing meta value: -meta {given}: expected KEY=VALUE"))),
     };
     call.args.values(&META).iter().map(split).collect()
-}
-
-/// Waits until the job is dead. The exit code is 1 when any of its allocations failed.
-async fn ended(client: &Client, id: &str, query: impl Fn() -> Query) -> Outcome {
-    loop {
-        let job = client.job(id, query()).await.doing("querying job")?.value;
-        if job.status.as_deref() == Some("dead") {
-            break;
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    let summary = client.job_summary(id, query()).await.doing("querying job summary")?.value;
-    let failed = summary.summary.values().any(|group| group.failed + group.lost > 0);
-    Ok(u8::from(failed))
 }

@@ -2,6 +2,7 @@ use api::JobRegisterRequest;
 use model::document::Job;
 use sdk::{Client, Query};
 
+use crate::attend::{self, WAIT};
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, UI, VERBOSE};
 use crate::flags::{Flag, FlagError};
 use crate::job_file::{self, JOB_FILE_FLAGS};
@@ -26,7 +27,9 @@ pub(super) static COMMAND: Command = Command {
     aliases: &["run"],
     arguments: "<path>",
     summary: "Register a job, or a new version of it, and follow its placement.",
-    details: "The path is a job file, or - for standard input. The exit code is 2 when something could not be placed.",
+    details: "The path is a job file, or - for standard input. The exit code is 2 when something could not be placed.\n\
+              With -wait it stays until the job has ended and prints what its tasks print; with several tasks, each line begins with\n\
+              whose it is. The exit code is then that of a task that failed.",
     flags: &[
         &[
             &OUTPUT,
@@ -38,6 +41,7 @@ pub(super) static COMMAND: Command = Command {
             &CONSUL_NAMESPACE,
             &VAULT_NAMESPACE,
             &DETACH,
+            &WAIT,
         ],
         JOB_FILE_FLAGS,
         &[&VERBOSE, &UI],
@@ -47,7 +51,10 @@ pub(super) static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let style = call.style();
+    let (style, wait) = (call.style(), call.args.switch(&WAIT));
+    if wait && (call.args.switch(&DETACH) || call.args.switch(&OUTPUT)) {
+        return Err(call.usage("-wait cannot be given with -detach or -output"));
+    }
     call.reject_enterprise(&CONSUL_NAMESPACE)?;
     call.reject_enterprise(&VAULT_NAMESPACE)?;
     let file = job_file::load(&call, call.one_argument()?).await?;
@@ -58,6 +65,9 @@ async fn run(call: Call) -> Outcome {
     if call.args.switch(&OUTPUT) {
         write_out(json(&serde_json::json!({ "Job": jobspec::client_form(&job) })));
         return Ok(0);
+    }
+    if wait && (layout::job::is_periodic(&job) || layout::job::is_parameterized(&job)) {
+        return Err(Failure::Code(1, "-wait needs a job that runs when it is registered".to_string()));
     }
     let namespace = call.namespace_of(&job);
     let client = call.client_in(&namespace)?;
@@ -74,6 +84,12 @@ async fn run(call: Call) -> Outcome {
             style.paint(Paint::Warning, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
         write_out(format!("{warnings}\n\n"));
     }
+    let wait = call.args.switch(&WAIT);
+    if wait && registered.eval_id.is_empty() {
+        let text =
+            "-wait needs a job that runs now: it is registered, and runs when it is launched or dispatched";
+        return Err(Failure::Code(1, text.to_string()));
+    }
     if registered.eval_id.is_empty() || call.args.switch(&DETACH) {
         write_out(detached(&style, &job, &registered.eval_id));
         if layout::job::is_periodic(&job) {
@@ -82,9 +98,15 @@ async fn run(call: Call) -> Outcome {
         hint::job(&call, &style, &job).await;
         return Ok(0);
     }
-    let outcome = eval_monitor::evaluation(&client, &style, &registered.eval_id).await;
+    let placed = eval_monitor::evaluation(&client, &style, &registered.eval_id).await;
     hint::job(&call, &style, &job).await;
-    outcome
+    match placed? {
+        0 if wait => {
+            let id = job.id.as_deref().unwrap_or_default();
+            attend::until_ended(&client, &namespace, id, registered.eval_create_index).await
+        }
+        code => Ok(code),
+    }
 }
 
 /// Whether the job is not at the index that `-check-index` gave.

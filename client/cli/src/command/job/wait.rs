@@ -66,53 +66,68 @@ async fn run(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let (namespace, id) = resolve::job(&client, &style, given).await?;
     let end = Instant::now() + most;
-    match timeout_at(end, reached(&client, &namespace, &id, goal)).await {
-        Ok(Ok(Seen::Never(why))) => Err(anyhow!("Job \"{id}\" {why}").into()),
-        Ok(Ok(_)) => {
+    match reached(&client, &namespace, &id, goal, end).await? {
+        Seen::Reached => {
             write_out(format!("Job \"{id}\" is {}\n", call.args.value(&FOR).unwrap_or("complete")));
             Ok(0)
         }
-        Ok(Err(failure)) => Err(failure),
-        Err(_) => {
+        Seen::NotYet => {
             Err(Failure::Code(TIMED_OUT, format!("Job \"{id}\" is not yet what was waited for: timed out")))
         }
+        Seen::Never(why) => Err(anyhow!("Job \"{id}\" {why}").into()),
     }
 }
 
-/// Looks until there is nothing more to wait for.
-async fn reached(client: &Client, namespace: &str, id: &str, goal: Goal) -> Result<Seen, Failure> {
-    let mut after = Index(0);
-    loop {
-        let query = || Query::new().namespace(namespace);
-        let blocking = || match after {
-            Index(0) => query(),
-            after => query().newer_than(after, base::Duration::from(BLOCK)),
-        };
-        let (seen, index) = match goal {
-            Goal::Healthy => {
-                let answer = client.job_deployment(id, blocking()).await.doing("querying deployment")?;
-                let job = client.job(id, query()).await.doing("querying job")?.value;
-                let deployment = answer.value;
-                let deployment =
-                    deployment.map(|found| (found.job_version, found.status, found.status_description));
-                (healthy(&job, deployment), answer.index)
+/// Looks until there is nothing more to wait for, or until `end`: once at least, however short the time and slow the server.
+async fn reached(
+    client: &Client,
+    namespace: &str,
+    id: &str,
+    goal: Goal,
+    end: Instant,
+) -> Result<Seen, Failure> {
+    let (mut seen, mut index) = look(client, namespace, id, goal, Index(0)).await?;
+    while seen == Seen::NotYet {
+        let next = async {
+            if index == Index(0) {
+                // Nothing to block on: an answer without an index.
+                tokio::time::sleep(BLOCK).await;
             }
-            Goal::Running | Goal::Complete => {
-                let answer = client.job_summary(id, blocking()).await.doing("querying job summary")?;
-                let job = client.job(id, query()).await.doing("querying job")?.value;
-                let look = if goal == Goal::Running { running } else { complete };
-                (look(&job, &answer.value), answer.index)
-            }
+            look(client, namespace, id, goal, index).await
         };
-        if seen != Seen::NotYet {
-            return Ok(seen);
+        match timeout_at(end, next).await {
+            Ok(looked) => (seen, index) = looked?,
+            Err(_) => break,
         }
-        if index == Index(0) {
-            // Nothing to block on: an answer without an index.
-            tokio::time::sleep(BLOCK).await;
-        }
-        after = index;
     }
+    Ok(seen)
+}
+
+/// One look, at what is newer than `after` if there was one before; and its index.
+async fn look(
+    client: &Client,
+    namespace: &str,
+    id: &str,
+    goal: Goal,
+    after: Index,
+) -> Result<(Seen, Index), Failure> {
+    let query = || Query::new().namespace(namespace);
+    let blocking = match after {
+        Index(0) => query(),
+        after => query().newer_than(after, base::Duration::from(BLOCK)),
+    };
+    if goal == Goal::Healthy {
+        let answer = client.job_deployment(id, blocking).await.doing("querying deployment")?;
+        let job = client.job(id, query()).await.doing("querying job")?.value;
+        let deployment = answer.value;
+        let deployment = deployment.map(|found| (found.job_version, found.status, found.status_description));
+        return Ok((healthy(&job, deployment), answer.index));
+    }
+    let answer = client.job_summary(id, blocking).await.doing("querying job summary")?;
+    let job = client.job(id, query()).await.doing("querying job")?.value;
+    let seen =
+        if goal == Goal::Running { running(&job, &answer.value) } else { complete(&job, &answer.value) };
+    Ok((seen, answer.index))
 }
 
 fn is_dead(job: &Job) -> bool {

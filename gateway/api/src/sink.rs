@@ -10,15 +10,24 @@ use crate::cursor::as_text;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "PascalCase")]
 pub struct EventSinkRequest {
-    /// `webhook`, `nats` or `file`.
+    /// `webhook`, `nats`, `file`, `syslog` or `otlp`.
     pub kind: String,
-    /// Of a webhook.
+    /// Of a webhook, or of a collector of OpenTelemetry.
     #[serde(rename = "URL")]
     pub url: String,
-    /// `HOST:PORT` of a NATS server.
+    /// `HOST:PORT` of a NATS server, or of a syslog server.
     pub address: String,
     /// Of the messages in NATS.
     pub subject: String,
+    /// NATS: nothing is sent without TLS. Where it is not set, what the server asks for.
+    #[serde(rename = "TLS")]
+    pub tls: bool,
+    /// Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given.
+    pub transport: String,
+    /// Of syslog: `local0` unless given.
+    pub facility: String,
+    /// Of syslog: `sojourn` unless given.
+    pub app_name: String,
     /// A file that would be longer is put aside; 64 MiB unless given.
     pub max_bytes: u64,
     /// Files that are kept, the one being written included; 4 unless given.
@@ -51,6 +60,11 @@ pub struct EventSink {
     pub url: String,
     pub address: String,
     pub subject: String,
+    #[serde(rename = "TLS")]
+    pub tls: bool,
+    pub transport: String,
+    pub facility: String,
+    pub app_name: String,
     pub max_bytes: u64,
     pub max_files: u32,
     pub secret_variable: String,
@@ -77,6 +91,19 @@ pub struct EventSink {
     pub lag_batches: u64,
     pub lag_seconds: u64,
     pub acked_at: Option<Timestamp>,
+    /// The server that answers leads, and sends: what follows is known to it alone, and counts since it leads.
+    pub reported: bool,
+    pub sent: u64,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// Attempts that failed for the event that it tries to send.
+    pub failed_attempts: u32,
+    /// When that is tried again.
+    pub next_attempt_at: Option<Timestamp>,
+    /// The last attempt that failed, even if it went better after that.
+    pub last_failure_event: String,
+    pub last_failure_reason: String,
+    pub last_failure_at: Option<Timestamp>,
     pub create_index: u64,
     pub modify_index: u64,
 }

@@ -158,6 +158,8 @@ pub struct StreamEvent {
     /// The servers' time, of its batch.
     pub time: Time,
     pub topic: &'static str,
+    /// The type.
+    pub kind: &'static str,
     /// The position in its batch of the fact in the log that it is listed for.
     pub fact: u16,
     pub body: Bytes,
@@ -200,8 +202,9 @@ impl Page {
             let (id, ordinal) = (EventId { index, ordinal: self.next.ordinal }, self.next.ordinal as usize);
             if filter.matches(entry) && self.holds(batch, ordinal, filter) {
                 let body = batch.shown(ordinal, filter.view);
-                let (time, topic, fact) = (batch.state().time, entry.topic, entry.fact);
-                let event = StreamEvent { id, time, topic, fact, body };
+                let (time, topic, kind) = (batch.state().time, entry.topic, entry.kind);
+                let fact = entry.fact;
+                let event = StreamEvent { id, time, topic, kind, fact, body };
                 self.bytes += event.body.len();
                 self.events.push(event);
             }

@@ -7,6 +7,7 @@ use api::Consistency;
 use audit::Audit;
 use base::{Index, Time, Uuid};
 use control::{Control, Receipt, SubmitError};
+use delivery::Reports;
 use history::History;
 use ipnet::IpNet;
 use keyring::{IntroductionSettings, Signer};
@@ -60,6 +61,10 @@ pub struct Api {
     pub node_figures: NodeFigures,
     /// What that node answers itself.
     pub node_routes: NodeRoutes,
+    /// How it goes with sinks of the event stream that this server sends to.
+    pub sinks: Reports,
+    /// The same, as metrics.
+    pub sink_samples: Arc<Samples>,
 }
 
 /// What the agent says about itself.

@@ -78,6 +78,11 @@ impl Samples {
         self.add_to((name, labels), now, 1.0);
     }
 
+    /// Something took this long, to whom the labels say.
+    pub fn took_with(&self, name: &'static str, labels: Labels, now: Instant, took: Duration) {
+        self.add_to((name, labels), now, took.as_secs_f64() * 1_000.0);
+    }
+
     pub fn add(&self, name: &'static str, now: Instant, value: f64) {
         self.add_to((name, Labels::new()), now, value);
     }

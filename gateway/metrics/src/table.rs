@@ -81,6 +81,10 @@ table! {
         "sojourn.evaluations.longest_wait_seconds" "How long the evaluation waits for a scheduler that waits the longest."
         "sojourn.leader" "1 while this server leads."
         "sojourn.reads.waiting" "Blocking queries that wait for news."
+        "sojourn.sinks.lag_batches" "Batches of the log that a sink of the event stream is behind, by sink."
+        "sojourn.sinks.lag_seconds" "Age in seconds of the oldest batch that a sink of the event stream is behind, by sink."
+        "sojourn.sinks.parked" "1 while a sink of the event stream is parked, by sink."
+        "sojourn.sinks.attempts" "Attempts that failed for the event that a sink tries to send, by sink; the leader knows."
         "sojourn.uptime_seconds" "Seconds since this agent started."
         "sojourn.nodes" "Nodes, by status."
         "sojourn.nodes_ineligible" "Nodes that take no new allocations."
@@ -148,6 +152,8 @@ table! {
         "nomad.client.allocs.oom_killed" "Ends of a task in which the kernel killed a process because the memory of its control group was used up."
         "sojourn.raft.messages_dropped_total" "Messages of other servers that were dropped: malformed, or saying what cannot be."
         "sojourn.http.requests_total" "Requests that were answered."
+        "sojourn.sinks.sent_total" "Events that have arrived where this server has sent them, by sink."
+        "sojourn.sinks.failures_total" "Attempts to send an event that failed, by sink."
     }
     Sample {
         "nomad.client.alloc_hook.prerun.elapsed" "Milliseconds that an allocation took to be set up, with what it waited for."
@@ -178,6 +184,7 @@ table! {
         "nomad.nomad.worker.invoke_scheduler_batch" "Milliseconds that an evaluation of a batch job took."
         "nomad.nomad.worker.invoke_scheduler_system" "Milliseconds that an evaluation of a system job took."
         "nomad.nomad.worker.invoke_scheduler_sysbatch" "Milliseconds that an evaluation of a sysbatch job took."
+        "sojourn.sinks.send_time" "Milliseconds that an attempt to send an event took, by sink."
         "sojourn.http.request_time" "Milliseconds from a request to its answer."
     }
 }

@@ -27,6 +27,7 @@ mod settings;
 pub mod snapshot_file;
 mod start;
 
+pub use delivery::AddressRules;
 pub use http_gateway::history_file;
 pub use http_gateway::{AccessSettings, NodeRoutes};
 pub use identity::lose_up_to;

@@ -10,6 +10,7 @@ use audit::Audit;
 use control::GarbageSettings;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
+use delivery::AddressRules;
 use http_gateway::{AccessSettings, NodeRoutes};
 use keyring::{IntroductionSettings, RootKeySettings};
 use listener::AddressLimit;
@@ -80,6 +81,8 @@ pub struct Settings {
     pub node_figures: NodeFigures,
     /// What that node answers itself over HTTP.
     pub node_routes: NodeRoutes,
+    /// Which addresses sinks of the event stream may send to.
+    pub sink_addresses: AddressRules,
     /// Put on every answer of the HTTP API.
     pub response_headers: BTreeMap<String, String>,
 }

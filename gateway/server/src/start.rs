@@ -155,6 +155,7 @@ impl Server {
         let advertise = advertised(settings.advertise_rpc.as_ref(), &rpc);
         let (scrub, has_others) = (scrub(&settings, log.clone())?, settings.cluster.has_others());
         let rpc_stats = rpc::announced();
+        let figures = sinks::Figures::default();
         let api = Api {
             control: control.clone(),
             node_rpc: Arc::new(nodes.clone()),
@@ -170,6 +171,8 @@ impl Server {
             rpc_stats: rpc_stats.clone(),
             node_figures: settings.node_figures.clone(),
             node_routes: settings.node_routes.clone(),
+            sinks: figures.reports.clone(),
+            sink_samples: figures.samples.clone(),
             job_count_max: settings.job_count_max,
             identities: settings.identities.clone(),
             agent: agent_info(&settings, &dir, server, (&http, &rpc)),
@@ -201,6 +204,8 @@ impl Server {
             events: events.clone(),
             signer: signer.clone(),
             directory: dir.join("sinks"),
+            addresses: settings.sink_addresses,
+            figures,
         };
         let sinks_task = tokio::spawn(sinks.keep());
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));

@@ -334,6 +334,7 @@ impl Cluster {
             ui: true,
             node_figures: Default::default(),
             node_routes: Default::default(),
+            sink_addresses: Default::default(),
             response_headers: Default::default(),
         };
         self.servers[nth] = Some(Server::start(settings).await.expect("a server starts"));

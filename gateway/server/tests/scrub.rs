@@ -263,6 +263,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         ui: true,
         node_figures: Default::default(),
         node_routes: Default::default(),
+        sink_addresses: Default::default(),
         response_headers: Default::default(),
     }
 }

@@ -103,7 +103,8 @@ mod tests {
     use super::*;
 
     fn event(at: u32) -> Outgoing {
-        Outgoing { id: format!("{at}.0@9f3c2a71"), body: format!("{{\"id\":{at:04}}}").into() }
+        let (id, body) = (format!("{at}.0@9f3c2a71"), format!("{{\"id\":{at:04}}}").into());
+        Outgoing { id, body, ..Outgoing::default() }
     }
 
     fn lines(path: &Path) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Sinks of the event stream: the leader sends events to webhooks, NATS JetStream and files by itself.
+//! Sinks of the event stream: the leader sends events to webhooks, NATS JetStream, files, syslog and OpenTelemetry by itself.
 //!
 //! Each sink that runs is one task, which reads the feed from where the sink's cursor is, sends event after event, and
 //! acknowledges what has arrived ([`mod@sender`]). What a task remembers is the state's: a new leader goes on where the last
@@ -8,10 +8,15 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::iter_over_hash_type))]
 
+mod figures;
 mod file;
+mod http;
 mod nats;
+mod otlp;
 mod sender;
+mod syslog;
 mod target;
+mod trust;
 mod webhook;
 
 use std::collections::BTreeMap;
@@ -21,6 +26,7 @@ use std::time::Duration;
 
 use base::Index;
 use control::{Control, Subject};
+use delivery::AddressRules;
 use feed::Feed;
 use keyring::Signer;
 use model::{EventCursorSettings, EventSinkSettings, cursor_of_sink};
@@ -30,6 +36,7 @@ use state::sink::Status;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+pub use figures::Figures;
 use sender::Sender;
 
 /// How often tasks are looked at, besides whenever sinks, cursors or the leader changed: one that ended is begun again after so
@@ -45,6 +52,10 @@ pub struct Sinks {
     pub signer: Arc<Signer>,
     /// Where sinks that are files write.
     pub directory: PathBuf,
+    /// Which addresses may be sent to.
+    pub addresses: AddressRules,
+    /// How it goes.
+    pub figures: Figures,
 }
 
 /// The task of a sink, with what it was begun for. It ends with this.
@@ -75,6 +86,7 @@ impl Sinks {
             if leads {
                 self.begin(&state, &mut tasks);
             }
+            self.figures.reports.keep(|name| leads && state.sinks.get(name).is_some());
             tokio::select! {
                 () = news.changed() => {}
                 changed = leadership.changed() => if changed.is_err() { return },
@@ -90,6 +102,7 @@ impl Sinks {
                 continue;
             }
             let (settings, events) = (sink.settings.clone(), cursor.settings.clone());
+            self.figures.reports.begun(name);
             let sender = Sender::new(self.clone(), name, &settings, &events);
             let name = name.to_string();
             let handle = tokio::spawn({

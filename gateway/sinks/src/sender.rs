@@ -39,15 +39,23 @@ pub(crate) struct Sender {
     acked: EventPosition,
     /// What has arrived, or is not for this sink.
     done: EventPosition,
-    /// Something arrived since the last acknowledgement.
-    arrived: bool,
+    /// The first event that arrived since the last acknowledgement.
+    first: Option<EventId>,
+    /// How often what was sent was lost since then.
+    lost: u32,
     acked_at: Instant,
 }
 
-/// Why a task ends without an error: it was parked, or moved.
-struct Ended;
+/// How a task goes on.
+enum Flow {
+    On,
+    /// From the last acknowledgement, because what came after it may not have arrived.
+    Again,
+    /// No further: it was parked, or its cursor was moved.
+    Ended,
+}
 
-type Step = Result<Result<(), Ended>, String>;
+type Step = Result<Flow, String>;
 
 impl Sender {
     pub(crate) fn new(
@@ -64,7 +72,8 @@ impl Sender {
             events: events.clone(),
             acked: EventPosition::default(),
             done: EventPosition::default(),
-            arrived: false,
+            first: None,
+            lost: 0,
             acked_at: Instant::now(),
         }
     }
@@ -78,27 +87,28 @@ impl Sender {
         let Some(position) = self.position() else { return Ok(()) };
         (self.acked, self.done) = (position, position);
         let filter = Arc::new(filter_of(&self.events)?);
-        let mut target = Target::open(&self.name, &self.settings, &self.sinks.directory)?;
+        let Sinks { directory, addresses, .. } = &self.sinks;
+        let mut target = Target::open(&self.name, &self.settings, directory, addresses)?;
         let mut next = Cursor::behind(position);
         loop {
             let page = tokio::select! {
-                page = self.sinks.events.page(next, &filter) => page,
-                () = sleep_until(self.ack_due()), if self.done > self.acked => {
-                    match self.acknowledge(&mut target).await? {
-                        Ok(()) => continue,
-                        Err(Ended) => return Ok(()),
-                    }
+                page = self.sinks.events.page(next, &filter) => Some(page),
+                () = sleep_until(self.ack_due()), if self.done > self.acked => None,
+            };
+            let flow = match page {
+                None => self.acknowledge(&mut target).await?,
+                Some(Ok(page)) => {
+                    next = page.next;
+                    self.send(&page, &mut target).await?
                 }
+                Some(Err(FeedError::Ended)) => return Ok(()),
+                Some(Err(FeedError::Gone)) => return self.park_at_gap(next).await,
+                Some(Err(error)) => return Err(error.to_string()),
             };
-            let page = match page {
-                Ok(page) => page,
-                Err(FeedError::Ended) => return Ok(()),
-                Err(FeedError::Gone) => return self.park_at_gap(next).await,
-                Err(error) => return Err(error.to_string()),
-            };
-            next = page.next;
-            if self.send(&page, &mut target).await?.is_err() {
-                return Ok(());
+            match flow {
+                Flow::On => {}
+                Flow::Again => next = Cursor::behind(self.acked),
+                Flow::Ended => return Ok(()),
             }
             // One with a narrow filter finds nothing for a long time: others use the thread too.
             tokio::task::yield_now().await;
@@ -107,61 +117,106 @@ impl Sender {
 
     async fn send(&mut self, page: &Page, target: &mut Target) -> Step {
         for event in &page.events {
-            if self.deliver(event, target).await?.is_err() {
-                return Ok(Err(Ended));
+            match self.deliver(event, target).await? {
+                Flow::On => {}
+                flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
             }
-            (self.done, self.arrived) = (position_of(event.id), true);
-            if Instant::now() >= self.ack_due() && self.acknowledge(target).await?.is_err() {
-                return Ok(Err(Ended));
+            self.done = position_of(event.id);
+            self.first.get_or_insert(event.id);
+            if Instant::now() >= self.ack_due() {
+                match self.acknowledge(target).await? {
+                    Flow::On => {}
+                    flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
+                }
             }
         }
         if let Some(seen) = page.seen {
             self.done = self.done.max(position_of(seen));
         }
-        Ok(Ok(()))
+        Ok(Flow::On)
     }
 
     /// Tries until the event has arrived, or as often as it may be tried.
     async fn deliver(&mut self, event: &StreamEvent, target: &mut Target) -> Step {
-        let cluster = self.sinks.events.cluster();
-        let id = StreamPosition { after: event.id, cluster }.to_string();
-        let outgoing = Outgoing { id, body: event.body.clone() };
-        let mut pause = PAUSE;
+        let outgoing = self.outgoing(event);
         for attempt in 1.. {
-            let why = match self.attempt(&outgoing, target).await {
-                Ok(()) => return Ok(Ok(())),
+            let (why, least) = match self.attempt(&outgoing, target).await {
+                Ok(()) => {
+                    self.sinks.figures.arrived(&self.name);
+                    return Ok(Flow::On);
+                }
+                Err(Undelivered::Lost(why)) => return self.lose(&outgoing.id, why).await,
                 Err(Undelivered::Rejected(why)) => {
+                    self.failed(&outgoing.id, &why, attempt, None);
                     return self.park(event.id, attempt, why, target).await;
                 }
-                Err(Undelivered::Later(why)) => why,
+                Err(Undelivered::Later(why)) => (why, Duration::ZERO),
+                Err(Undelivered::Busy(why, least)) => (why, least.min(PAUSE_MAX)),
             };
             if attempt >= self.settings.attempts_max {
+                self.failed(&outgoing.id, &why, attempt, None);
                 return self.park(event.id, attempt, why, target).await;
             }
-            tracing::warn!(sink = self.name, event = outgoing.id, attempt, why, "an event did not arrive");
+            let pause = with_chance(pause_after(attempt)).max(least);
+            self.failed(&outgoing.id, &why, attempt, Some(pause));
             // What arrived before it is not sent again if this takes longer than this server leads.
-            if self.done > self.acked && self.acknowledge(target).await?.is_err() {
-                return Ok(Err(Ended));
+            if self.done > self.acked {
+                match self.acknowledge(target).await? {
+                    Flow::On => {}
+                    flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
+                }
             }
-            sleep(with_chance(pause)).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            sleep(pause).await;
             if self.position() != Some(self.acked) {
-                return Ok(Err(Ended));
+                return Ok(Flow::Ended);
             }
         }
-        Ok(Err(Ended))
+        Ok(Flow::Ended)
+    }
+
+    fn outgoing(&self, event: &StreamEvent) -> Outgoing {
+        let cluster = self.sinks.events.cluster();
+        Outgoing {
+            id: StreamPosition { after: event.id, cluster }.to_string(),
+            body: event.body.clone(),
+            time: event.time,
+            topic: event.topic,
+            kind: event.kind,
+        }
     }
 
     async fn attempt(&self, event: &Outgoing, target: &mut Target) -> Result<(), Undelivered> {
         let secret = self.secret().map_err(Undelivered::Later)?;
-        let time = self.settings.timeout.to_std();
-        match timeout(time, target.deliver(event, &secret)).await {
-            Ok(delivered) => delivered,
-            Err(_) => {
-                target.give_up();
-                Err(Undelivered::Later(format!("nothing was answered in {}", self.settings.timeout)))
-            }
+        let (time, began) = (self.settings.timeout.to_std(), Instant::now());
+        let delivered = timeout(time, target.deliver(event, &secret)).await.unwrap_or_else(|_| {
+            target.give_up();
+            Err(Undelivered::Later(format!("nothing was answered in {}", self.settings.timeout)))
+        });
+        self.sinks.figures.took(&self.name, began.elapsed());
+        delivered
+    }
+
+    /// Tried again after the pause; without one never.
+    fn failed(&self, event: &str, why: &str, attempts: u32, pause: Option<Duration>) {
+        if pause.is_some() {
+            tracing::warn!(sink = self.name, event, attempts, why, "an event did not arrive");
         }
+        self.sinks.figures.failed(&self.name, event, why, attempts, pause);
+    }
+
+    /// What was sent since the last acknowledgement is sent again. When that happens too often, it is parked at the first of
+    /// it: a receiver that breaks each connection gets nothing either.
+    async fn lose(&mut self, event: &str, why: String) -> Step {
+        self.done = self.acked;
+        self.lost += 1;
+        let Some(first) = self.first.take().filter(|_| self.lost >= self.settings.attempts_max) else {
+            let pause = with_chance(pause_after(self.lost));
+            self.failed(event, &why, self.lost, Some(pause));
+            sleep(pause).await;
+            return Ok(if self.position() == Some(self.acked) { Flow::Again } else { Flow::Ended });
+        };
+        self.failed(event, &why, self.lost, None);
+        self.park_here(first, self.lost, why).await
     }
 
     /// Read each time: a key that was replaced is used at once, and one that was removed no more.
@@ -176,30 +231,45 @@ impl Sender {
     }
 
     async fn acknowledge(&mut self, target: &mut Target) -> Step {
-        target.flush().await?;
+        match target.flush().await {
+            Ok(()) => {}
+            Err(Undelivered::Lost(why)) => {
+                let last = EventId { index: self.done.index, ordinal: self.done.ordinal };
+                return self.lose(&last.to_string(), why).await;
+            }
+            Err(Undelivered::Later(why) | Undelivered::Busy(why, _) | Undelivered::Rejected(why)) => {
+                return Err(why);
+            }
+        }
         if self.position() != Some(self.acked) {
-            return Ok(Err(Ended));
+            return Ok(Flow::Ended);
         }
         let (name, after) = (self.cursor.clone(), self.done);
         self.submit(Command::AckEventCursor { name, after }).await?;
-        (self.acked, self.arrived, self.acked_at) = (self.done, false, Instant::now());
-        Ok(if self.position() == Some(self.acked) { Ok(()) } else { Err(Ended) })
+        (self.acked, self.acked_at) = (self.done, Instant::now());
+        (self.first, self.lost) = (None, 0);
+        Ok(if self.position() == Some(self.acked) { Flow::On } else { Flow::Ended })
     }
 
     async fn park(&mut self, event: EventId, attempts: u32, reason: String, target: &mut Target) -> Step {
-        tracing::error!(sink = self.name, %event, attempts, reason, "a sink is parked");
         if self.done > self.acked {
             match self.acknowledge(target).await {
-                Ok(Ok(())) => {}
-                Ok(Err(Ended)) => return Ok(Err(Ended)),
+                Ok(Flow::On) => {}
+                // What comes before it is in doubt too.
+                Ok(flow @ (Flow::Again | Flow::Ended)) => return Ok(flow),
                 // It is parked all the same, and what arrived since the last acknowledgement is sent again.
                 Err(why) => tracing::warn!(sink = self.name, why, "what arrived is not acknowledged"),
             }
         }
+        self.park_here(event, attempts, reason).await
+    }
+
+    async fn park_here(&mut self, event: EventId, attempts: u32, reason: String) -> Step {
+        tracing::error!(sink = self.name, %event, attempts, reason, "a sink is parked");
         let name = self.name.clone();
         let parked = ParkEventSink { name, event: position_of(event), attempts, reason };
         self.submit(Command::ParkEventSink(Box::new(parked))).await?;
-        Ok(Err(Ended))
+        Ok(Flow::Ended)
     }
 
     /// To skip goes on with the oldest event there is.
@@ -225,7 +295,7 @@ impl Sender {
     }
 
     fn ack_due(&self) -> Instant {
-        self.acked_at + if self.arrived { ACK_EVERY } else { ACK_IDLE_EVERY }
+        self.acked_at + if self.first.is_some() { ACK_EVERY } else { ACK_IDLE_EVERY }
     }
 }
 
@@ -243,6 +313,12 @@ fn position_of(EventId { index, ordinal }: EventId) -> EventPosition {
     EventPosition { index, ordinal }
 }
 
+/// Twice as long with each failure.
+fn pause_after(failures: u32) -> Duration {
+    let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+    PAUSE.saturating_mul(doubled).min(PAUSE_MAX)
+}
+
 /// Many sinks that failed together do not come back together.
 fn with_chance(pause: Duration) -> Duration {
     let mut byte = [0];
@@ -254,6 +330,12 @@ fn with_chance(pause: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let pauses = [1, 2, 3, 7, 8, 33, 100].map(|failures| pause_after(failures).as_millis());
+        assert_eq!(pauses, [500, 1_000, 2_000, 32_000, 60_000, 60_000, 60_000]);
+    }
 
     #[test]
     fn a_pause_is_shortened_by_a_fifth_at_most() {

@@ -1,21 +1,31 @@
 //! Where events go, and what becomes of them there.
 
 use std::path::Path;
+use std::time::Duration;
 
+use base::Time;
 use bytes::Bytes;
+use delivery::AddressRules;
 use keyring::Items;
 use model::{EventSinkSettings, EventSinkTarget};
 
 use crate::file::File;
 use crate::nats::Nats;
+use crate::otlp::Otlp;
+use crate::syslog::Syslog;
 use crate::webhook::Webhook;
 
 /// An event on its way, which has the same id and bytes whenever and by whomever it is sent.
+#[derive(Clone, Default)]
 pub(crate) struct Outgoing {
     /// `INDEX.ORDINAL@CLUSTER`.
     pub id: String,
     /// In the envelope of CloudEvents 1.0.
     pub body: Bytes,
+    /// The servers' time, of its batch.
+    pub time: Time,
+    pub topic: &'static str,
+    pub kind: &'static str,
 }
 
 /// Why an event did not arrive.
@@ -23,26 +33,43 @@ pub(crate) struct Outgoing {
 pub(crate) enum Undelivered {
     /// It may another time.
     Later(String),
+    /// The same, and the target has said after how long.
+    Busy(String, Duration),
     /// It never will.
     Rejected(String),
+    /// The connection broke, and what was sent over it before may not have arrived either.
+    Lost(String),
 }
 
 pub(crate) enum Target {
     Webhook(Webhook),
     Nats(Nats),
     File(File),
+    Syslog(Syslog),
+    Otlp(Otlp),
 }
 
 impl Target {
     /// # Errors
     /// It cannot be used here.
-    pub(crate) fn open(name: &str, settings: &EventSinkSettings, directory: &Path) -> Result<Target, String> {
+    pub(crate) fn open(
+        name: &str,
+        settings: &EventSinkSettings,
+        directory: &Path,
+        rules: &AddressRules,
+    ) -> Result<Target, String> {
         Ok(match &settings.target {
-            EventSinkTarget::Webhook { url } => Target::Webhook(Webhook::new(url)?),
-            EventSinkTarget::Nats { address, subject } => Target::Nats(Nats::new(address, subject)),
+            EventSinkTarget::Webhook { url } => Target::Webhook(Webhook::new(url, rules)?),
+            EventSinkTarget::Nats { address, subject, tls } => {
+                Target::Nats(Nats::new(address, subject, *tls, rules))
+            }
             EventSinkTarget::File { max_bytes, max_files } => {
                 Target::File(File::open(directory, name, *max_bytes, *max_files)?)
             }
+            EventSinkTarget::Syslog { address, transport, facility, app_name } => {
+                Target::Syslog(Syslog::new(address, *transport, *facility, app_name, rules))
+            }
+            EventSinkTarget::Otlp { url } => Target::Otlp(Otlp::new(url, rules)?),
         })
     }
 
@@ -56,24 +83,29 @@ impl Target {
             Target::Nats(nats) => nats.deliver(event, secret).await,
             // A file that is put aside is synced first, which takes as long as its disk.
             Target::File(file) => tokio::task::block_in_place(|| file.deliver(event)),
+            Target::Syslog(syslog) => syslog.deliver(event, secret).await,
+            Target::Otlp(otlp) => otlp.deliver(event, secret).await,
         }
     }
 
     /// What was delivered stays, whatever happens: called before it is acknowledged.
     ///
     /// # Errors
-    /// It cannot be known.
-    pub(crate) async fn flush(&mut self) -> Result<(), String> {
+    /// It cannot be known, or is [`Undelivered::Lost`].
+    pub(crate) async fn flush(&mut self) -> Result<(), Undelivered> {
         match self {
-            Target::Webhook(_) | Target::Nats(_) => Ok(()),
-            Target::File(file) => file.flush().await,
+            Target::Webhook(_) | Target::Nats(_) | Target::Otlp(_) => Ok(()),
+            Target::File(file) => file.flush().await.map_err(Undelivered::Later),
+            Target::Syslog(syslog) => syslog.flush().await,
         }
     }
 
     /// What an attempt that took too long has left behind is not used again.
     pub(crate) fn give_up(&mut self) {
-        if let Target::Nats(nats) = self {
-            nats.disconnect();
+        match self {
+            Target::Nats(nats) => nats.disconnect(),
+            Target::Syslog(syslog) => syslog.disconnect(),
+            Target::Webhook(_) | Target::File(_) | Target::Otlp(_) => {}
         }
     }
 }

@@ -6,10 +6,11 @@ use aws_lc_rs::hmac;
 use base::reasons;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use delivery::AddressRules;
 use keyring::Items;
-use reqwest::redirect::Policy;
-use reqwest::{StatusCode, Url};
+use reqwest::StatusCode;
 
+use crate::http::Http;
 use crate::target::{Outgoing, Undelivered};
 
 /// Items of the sink's variable.
@@ -19,24 +20,18 @@ const AUTHORIZATION: &str = "authorization";
 const KEY_PREFIX: &str = "whsec_";
 
 pub(crate) struct Webhook {
-    http: reqwest::Client,
-    url: Url,
+    http: Http,
 }
 
 impl Webhook {
-    pub(crate) fn new(url: &str) -> Result<Webhook, String> {
-        let url = Url::parse(url).map_err(|error| format!("{url}: {error}"))?;
-        let trusted = tls::client::config_trusting(&[]).map_err(|error| format!("certificates: {error}"))?;
-        // Nobody but whoever made the sink says where events go: no redirect, no proxy.
-        let builder = reqwest::Client::builder().no_proxy().redirect(Policy::none()).user_agent("Sojourn");
-        let http = builder.tls_backend_preconfigured(trusted).build().map_err(|error| error.to_string())?;
-        Ok(Webhook { http, url })
+    pub(crate) fn new(url: &str, rules: &AddressRules) -> Result<Webhook, String> {
+        Ok(Webhook { http: Http::new(url, rules)? })
     }
 
-    pub(crate) async fn deliver(&self, event: &Outgoing, secret: &Items) -> Result<(), Undelivered> {
+    pub(crate) async fn deliver(&mut self, event: &Outgoing, secret: &Items) -> Result<(), Undelivered> {
+        let mut request = self.http.post(secret).map_err(Undelivered::Later)?.body(event.body.clone());
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let id = message_id(&event.id);
-        let mut request = self.http.post(self.url.clone()).body(event.body.clone());
         request = request.header("content-type", "application/cloudevents+json; charset=utf-8");
         request = request.header("webhook-id", &id).header("webhook-timestamp", seconds.to_string());
         if let Some(key) = secret.get(SIGNING_KEY) {

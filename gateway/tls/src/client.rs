@@ -81,6 +81,14 @@ pub fn config(options: &ClientOptions) -> Result<ClientConfig, TlsError> {
 /// # Errors
 /// One of them cannot be read.
 pub fn config_trusting(authorities: &[String]) -> Result<ClientConfig, TlsError> {
+    config_of_pem(authorities, None)
+}
+
+/// The same, with a certificate of its own and the key of that, both in PEM.
+///
+/// # Errors
+/// One of them cannot be read, or they do not belong together.
+pub fn config_of_pem(authorities: &[String], own: Option<(&str, &str)>) -> Result<ClientConfig, TlsError> {
     let mut certificates = Vec::new();
     for pem in authorities {
         let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
@@ -96,10 +104,14 @@ pub fn config_trusting(authorities: &[String]) -> Result<ClientConfig, TlsError>
     };
     let provider = policy::provider(&[]);
     let verifier = Verifier { roots: Some(roots), name: ExpectedName::Dialed, provider: provider.clone() };
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(MinVersion::default().versions())
-        .expect("the provider has suites of all versions");
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+        .expect("the provider has suites of all versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let Some((certificate, key)) = own else { return Ok(builder.with_no_client_auth()) };
+    let own = files::certified_key_of((CLIENT_CERT, certificate), (CLIENT_KEY, key), &provider)?;
+    Ok(builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))))
 }
 
 /// For an address without TLS: it trusts nobody, and has read no file.

@@ -70,8 +70,34 @@ pub(crate) fn certified_key(
     provider: &CryptoProvider,
 ) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain = certificates(certificate_key, certificate_path)?;
-    let wrong = |why: &dyn fmt::Display| TlsError::new(key_key, format!("{}: {why}", key_path.display()));
-    let key = match PrivateKeyDer::from_pem_slice(&read(key_key, key_path)?) {
+    let key = read(key_key, key_path)?;
+    let in_file = |path: &Path| format!("{}: ", path.display());
+    let (of_certificate, of_key) = (in_file(certificate_path), in_file(key_path));
+    pair((certificate_key, &of_certificate, chain), (key_key, &of_key, &key), provider)
+}
+
+/// The same of texts.
+pub(crate) fn certified_key_of(
+    (certificate_key, certificate): (&'static str, &str),
+    (key_key, key): (&'static str, &str),
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, TlsError> {
+    let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| TlsError::new(certificate_key, format!("not PEM: {error:?}")))?;
+    if chain.is_empty() {
+        return Err(TlsError::new(certificate_key, "there is no certificate in PEM in it"));
+    }
+    pair((certificate_key, "", chain), (key_key, "", key.as_bytes()), provider)
+}
+
+/// Each with the key that it stands under, and with what its errors begin with.
+fn pair(
+    (certificate_key, of_certificate, chain): (&'static str, &str, Vec<CertificateDer<'static>>),
+    (key_key, of_key, key): (&'static str, &str, &[u8]),
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, TlsError> {
+    let wrong = |why: &dyn fmt::Display| TlsError::new(key_key, format!("{of_key}{why}"));
+    let key = match PrivateKeyDer::from_pem_slice(key) {
         Ok(key) => key,
         Err(pem::Error::NoItemsFound) => {
             return Err(wrong(&"there is no private key in PEM in it, or an encrypted one"));
@@ -79,13 +105,15 @@ pub(crate) fn certified_key(
         // The text of the error may show what stands in the file.
         Err(_) => return Err(wrong(&"it is not a private key in PEM")),
     };
-    let mismatch = format!("it does not belong to the certificate in {}", certificate_path.display());
     match CertifiedKey::from_der(chain, key, provider) {
         Ok(key) => Ok(Arc::new(key)),
-        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(wrong(&mismatch)),
+        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            let at = of_certificate.trim_end_matches(": ");
+            let at = if at.is_empty() { String::new() } else { format!(" in {at}") };
+            Err(wrong(&format!("it does not belong to the certificate{at}")))
+        }
         Err(Error::InvalidCertificate(why)) => {
-            let why = format!("{}: {why:?}", certificate_path.display());
-            Err(TlsError::new(certificate_key, why))
+            Err(TlsError::new(certificate_key, format!("{of_certificate}{why:?}")))
         }
         Err(error) => Err(wrong(&error)),
     }

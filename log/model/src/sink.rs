@@ -24,10 +24,26 @@ pub fn sink_of_cursor(cursor: &str) -> Option<&str> {
 pub enum EventSinkTarget {
     /// A request of HTTP for each event.
     Webhook { url: String },
-    /// A message of NATS JetStream for each event.
-    Nats { address: String, subject: String },
+    /// A message of NATS JetStream for each event. With `tls`, over nothing else.
+    Nats { address: String, subject: String, tls: bool },
     /// A line for each event, in a file of the leader's data directory.
     File { max_bytes: u64, max_files: u32 },
+    /// A message of RFC 5424 for each event.
+    Syslog { address: String, transport: SyslogTransport, facility: u8, app_name: String },
+    /// A log record of OpenTelemetry for each event, over HTTP.
+    Otlp { url: String },
+}
+
+/// How messages of syslog get there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum SyslogTransport {
+    /// A datagram for each.
+    Udp,
+    /// Each behind its length.
+    #[default]
+    Tcp,
+    /// The same, encrypted.
+    Tls,
 }
 
 /// A target in documents, which have no variants that hold something.
@@ -37,6 +53,8 @@ enum TargetKind {
     Nats,
     #[default]
     File,
+    Syslog,
+    Otlp,
 }
 
 /// Only the fields of its kind are set. The fields may grow.
@@ -49,6 +67,10 @@ struct TargetDocument {
     subject: String,
     max_bytes: u64,
     max_files: u32,
+    tls: bool,
+    transport: SyslogTransport,
+    facility: u8,
+    app_name: String,
 }
 
 impl From<EventSinkTarget> for TargetDocument {
@@ -56,23 +78,31 @@ impl From<EventSinkTarget> for TargetDocument {
         let empty = TargetDocument::default();
         match target {
             EventSinkTarget::Webhook { url } => TargetDocument { kind: TargetKind::Webhook, url, ..empty },
-            EventSinkTarget::Nats { address, subject } => {
-                TargetDocument { kind: TargetKind::Nats, address, subject, ..empty }
+            EventSinkTarget::Nats { address, subject, tls } => {
+                TargetDocument { kind: TargetKind::Nats, address, subject, tls, ..empty }
             }
             EventSinkTarget::File { max_bytes, max_files } => {
                 TargetDocument { kind: TargetKind::File, max_bytes, max_files, ..empty }
             }
+            EventSinkTarget::Syslog { address, transport, facility, app_name } => {
+                let kind = TargetKind::Syslog;
+                TargetDocument { kind, address, transport, facility, app_name, ..empty }
+            }
+            EventSinkTarget::Otlp { url } => TargetDocument { kind: TargetKind::Otlp, url, ..empty },
         }
     }
 }
 
 impl From<TargetDocument> for EventSinkTarget {
     fn from(document: TargetDocument) -> EventSinkTarget {
-        let TargetDocument { kind, url, address, subject, max_bytes, max_files } = document;
+        let TargetDocument { kind, url, address, subject, max_bytes, max_files, tls, .. } = document;
+        let TargetDocument { transport, facility, app_name, .. } = document;
         match kind {
             TargetKind::Webhook => EventSinkTarget::Webhook { url },
-            TargetKind::Nats => EventSinkTarget::Nats { address, subject },
+            TargetKind::Nats => EventSinkTarget::Nats { address, subject, tls },
             TargetKind::File => EventSinkTarget::File { max_bytes, max_files },
+            TargetKind::Syslog => EventSinkTarget::Syslog { address, transport, facility, app_name },
+            TargetKind::Otlp => EventSinkTarget::Otlp { url },
         }
     }
 }

@@ -20,6 +20,9 @@ pub const SINKS_MAX: usize = 32;
 const NAME_MAX: usize = 64;
 /// Longest address and longest subject, in bytes.
 const ADDRESS_MAX: usize = 2048;
+/// Longest `APP-NAME` of RFC 5424, and how many facilities it has.
+const APP_NAME_MAX: usize = 48;
+const FACILITIES: u8 = 24;
 /// Most attempts for one event: with the longest pause between them that is more than an hour and a half.
 const ATTEMPTS_MAX: u32 = 100;
 const TIMEOUT_MIN: Duration = Duration::from_millis(100);
@@ -119,8 +122,22 @@ fn check(name: &str, settings: &EventSinkSettings) -> Result<(), Rejection> {
     if !(1..=NAME_MAX).contains(&name.len()) || !name.chars().all(is_fit) {
         return invalid("Name", "1 to 64 letters, digits, dashes and underscores");
     }
+    check_target(target)?;
+    if secret.as_ref().is_some_and(|secret| secret.path.is_empty()) {
+        return invalid("SecretVariable", "the path of a variable");
+    }
+    if !(1..=ATTEMPTS_MAX).contains(attempts_max) {
+        return invalid("MaxAttempts", "1 to 100");
+    }
+    if *timeout < TIMEOUT_MIN || *timeout > TIMEOUT_MAX {
+        return invalid("Timeout", "100ms to 2m");
+    }
+    Ok(())
+}
+
+fn check_target(target: &EventSinkTarget) -> Result<(), Rejection> {
     match target {
-        EventSinkTarget::Webhook { url } => {
+        EventSinkTarget::Webhook { url } | EventSinkTarget::Otlp { url } => {
             let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
             if url.len() > ADDRESS_MAX || rest.is_none_or(|rest| !is_word(rest)) {
                 return invalid("URL", "http:// or https:// with a host, at most 2048 bytes");
@@ -131,11 +148,8 @@ fn check(name: &str, settings: &EventSinkSettings) -> Result<(), Rejection> {
                 return invalid("URL", "no user and password: put them in the variable, as authorization");
             }
         }
-        EventSinkTarget::Nats { address, subject } => {
-            let port = address.rsplit_once(':').filter(|(host, _)| is_word(host) && !host.contains('/'));
-            if address.len() > ADDRESS_MAX || port.is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
-                return invalid("Address", "HOST:PORT");
-            }
+        EventSinkTarget::Nats { address, subject, .. } => {
+            check_address(address)?;
             let is_subject = |subject: &str| {
                 is_word(subject)
                     && subject.split('.').all(|part| !part.is_empty() && part != "*" && part != ">")
@@ -152,15 +166,24 @@ fn check(name: &str, settings: &EventSinkSettings) -> Result<(), Rejection> {
                 return invalid("MaxFiles", "1 to 100");
             }
         }
+        EventSinkTarget::Syslog { address, facility, app_name, .. } => {
+            check_address(address)?;
+            if *facility >= FACILITIES {
+                return invalid("Facility", "a facility of RFC 5424, like local0");
+            }
+            let is_word = app_name.chars().all(|c| c.is_ascii_graphic());
+            if !(1..=APP_NAME_MAX).contains(&app_name.len()) || !is_word {
+                return invalid("AppName", "1 to 48 characters of ASCII without spaces");
+            }
+        }
     }
-    if secret.as_ref().is_some_and(|secret| secret.path.is_empty()) {
-        return invalid("SecretVariable", "the path of a variable");
-    }
-    if !(1..=ATTEMPTS_MAX).contains(attempts_max) {
-        return invalid("MaxAttempts", "1 to 100");
-    }
-    if *timeout < TIMEOUT_MIN || *timeout > TIMEOUT_MAX {
-        return invalid("Timeout", "100ms to 2m");
+    Ok(())
+}
+
+fn check_address(address: &str) -> Result<(), Rejection> {
+    let port = address.rsplit_once(':').filter(|(host, _)| is_word(host) && !host.contains('/'));
+    if address.len() > ADDRESS_MAX || port.is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
+        return invalid("Address", "HOST:PORT");
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use base::{Duration, Index};
 use model::{
     Command, EventCursorSettings, EventPosition, EventSinkSettings, EventSinkTarget, ParkEventSink,
-    Rejection, SetEventCursor, SetEventSink, VariableKey,
+    Rejection, SetEventCursor, SetEventSink, SyslogTransport, VariableKey,
 };
 use rules::Decision;
 use rules::sink::SINKS_MAX;
@@ -111,20 +111,25 @@ fn what_is_parked_is_tried_again_or_skipped_and_nothing_else_is() {
 fn what_no_sink_can_be_is_refused_with_its_field() {
     let mut world = World::new();
     type Change = fn(&mut SetEventSink);
+    let syslog = |address: &str, facility, app_name: &str| {
+        let (address, app_name) = (address.into(), app_name.into());
+        EventSinkTarget::Syslog { address, transport: SyslogTransport::Udp, facility, app_name }
+    };
     let cases: [(Change, &str); 8] = [
         (|wanted| wanted.name = "a.b".into(), "Name"),
         (|wanted| wanted.settings.target = EventSinkTarget::Webhook { url: "ftp://a".into() }, "URL"),
         (|wanted| wanted.settings.target = EventSinkTarget::Webhook { url: "http://u:p@a/".into() }, "URL"),
         (
             |wanted| {
-                wanted.settings.target = EventSinkTarget::Nats { address: "nats".into(), subject: "a".into() }
+                wanted.settings.target =
+                    EventSinkTarget::Nats { address: "nats".into(), subject: "a".into(), tls: true }
             },
             "Address",
         ),
         (
             |wanted| {
                 wanted.settings.target =
-                    EventSinkTarget::Nats { address: "nats:4222".into(), subject: "a.*".into() }
+                    EventSinkTarget::Nats { address: "nats:4222".into(), subject: "a.*".into(), tls: false }
             },
             "Subject",
         ),
@@ -134,6 +139,16 @@ fn what_no_sink_can_be_is_refused_with_its_field() {
     ];
     for (change, field) in cases {
         let why = set(&mut world, change).unwrap_err().to_string();
+        assert!(why.contains(&format!("{field}: expected")), "{why}");
+    }
+    let targets = [
+        (syslog("logs", 16, "sojourn"), "Address"),
+        (syslog("logs:601", 24, "sojourn"), "Facility"),
+        (syslog("logs:601", 16, "two words"), "AppName"),
+        (EventSinkTarget::Otlp { url: "http://u:p@a/v1/logs".into() }, "URL"),
+    ];
+    for (target, field) in targets {
+        let why = set(&mut world, |wanted| wanted.settings.target = target.clone()).unwrap_err().to_string();
         assert!(why.contains(&format!("{field}: expected")), "{why}");
     }
     for at in 0..SINKS_MAX {

@@ -168,6 +168,7 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "server.min_heartbeat_ttl": server.min_heartbeat_ttl;
         "server.client_introduction": server.introduction;
         "server.default_scheduler_config": server.scheduler;
+        "server.sinks": server.sinks;
         "server.scrub_interval": server.scrub_interval;
         "server": server;
         "client.enabled": client.enabled;

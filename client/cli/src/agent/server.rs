@@ -71,6 +71,7 @@ pub(super) fn server_settings(
         ui: settings.ui.enabled,
         node_figures: node_figures.clone(),
         node_routes: node_routes.clone(),
+        sink_addresses: settings.server.sinks.clone(),
         response_headers: settings.response_headers.clone(),
     })
 }

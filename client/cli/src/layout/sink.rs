@@ -42,6 +42,7 @@ pub(crate) fn block(style: &OutputStyle, sink: &EventSink) -> String {
         ("Behind", cursor::lag(sink.lag_batches, sink.lag_seconds)),
         ("Acknowledged", cursor::acknowledged(style, sink.acked_at)),
     ];
+    lines.extend(sending(style, sink));
     if let Some(at) = sink.parked_at {
         lines.extend([
             ("Parked At", style.time(at.time().0)),
@@ -53,10 +54,35 @@ pub(crate) fn block(style: &OutputStyle, sink: &EventSink) -> String {
     fields(&lines)
 }
 
+/// What only the server knows that sends.
+fn sending(style: &OutputStyle, sink: &EventSink) -> Vec<(&'static str, String)> {
+    if !sink.reported {
+        let unknown = "known to the leader, since it leads".to_string();
+        return if sink.status == "running" { vec![("Sent", unknown)] } else { Vec::new() };
+    }
+    let mut lines = vec![("Sent", cell(sink.sent)), ("Failures", cell(sink.failures))];
+    if let Some(at) = sink.last_failure_at {
+        lines.extend([
+            ("Last Failure", style.time(at.time().0)),
+            ("Failed Event", sink.last_failure_event.clone()),
+            ("Failed With", sink.last_failure_reason.clone()),
+        ]);
+    }
+    if let Some(at) = sink.next_attempt_at {
+        lines.extend([
+            ("Attempts So Far", format!("{} of {}", sink.failed_attempts, sink.max_attempts)),
+            ("Next Attempt", style.time(at.time().0)),
+        ]);
+    }
+    lines
+}
+
 fn target(sink: &EventSink) -> String {
     match sink.kind.as_str() {
-        "webhook" => sink.url.clone(),
+        "webhook" | "otlp" => sink.url.clone(),
+        "nats" if sink.tls => format!("{} {} (TLS)", sink.address, sink.subject),
         "nats" => format!("{} {}", sink.address, sink.subject),
+        "syslog" => format!("{}://{} {} {}", sink.transport, sink.address, sink.facility, sink.app_name),
         _ => format!("{} files of {} bytes", sink.max_files, sink.max_bytes),
     }
 }
@@ -64,6 +90,41 @@ fn target(sink: &EventSink) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_failed_is_shown_before_it_is_parked() {
+        let style = OutputStyle::for_tests();
+        let sink = EventSink {
+            kind: "syslog".into(),
+            address: "logs:601".into(),
+            transport: "tcp".into(),
+            facility: "local0".into(),
+            app_name: "sojourn".into(),
+            status: "running".into(),
+            max_attempts: 10,
+            reported: true,
+            sent: 7,
+            failures: 3,
+            failed_attempts: 2,
+            next_attempt_at: Some(style.now.into()),
+            last_failure_event: "8.0@5d16e7fe".into(),
+            last_failure_reason: "logs:601: Connection refused".into(),
+            last_failure_at: Some(style.now.into()),
+            ..EventSink::default()
+        };
+        let text = block(&style, &sink);
+        for line in [
+            "Target          = tcp://logs:601 local0 sojourn\n",
+            "Sent            = 7\n",
+            "Failures        = 3\n",
+            "Failed With     = logs:601: Connection refused\n",
+            "Attempts So Far = 2 of 10\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        let elsewhere = block(&style, &EventSink { reported: false, ..sink });
+        assert!(elsewhere.contains("known to the leader"), "{elsewhere}");
+    }
 
     #[test]
     fn a_parked_sink_says_why() {

@@ -164,6 +164,11 @@ fn server(server: &mut ServerSettings, notes: &mut Vec<String>, mut section: Sec
     for section in refused.sections(&mut section, "client_introduction") {
         introduction(&mut server.introduction, section, refused);
     }
+    for mut section in refused.sections(&mut section, "sinks") {
+        refused.also(value::set_list(&mut section, "allow", &mut server.sinks.allow));
+        refused.also(value::set_list(&mut section, "deny", &mut server.sinks.deny));
+        refused.done(section);
+    }
     for section in refused.sections(&mut section, "default_scheduler_config") {
         scheduler::read(&mut server.scheduler, section, refused);
     }

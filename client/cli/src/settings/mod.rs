@@ -45,6 +45,7 @@ use node::settings::{DeniedUsers, HostVolume, NameFilter};
 use node::templates::TemplateSettings;
 use node::users::DynamicUsers;
 use server::AccessSettings;
+use server::AddressRules;
 use server::RootKeySettings;
 use server::gossip::Key;
 
@@ -238,6 +239,8 @@ pub(crate) struct ServerSettings {
     pub oidc_issuer: Option<String>,
     /// How the scheduler of a new cluster works; later changes are in the log.
     pub scheduler: SchedulerRules,
+    /// Which addresses sinks of the event stream may send to.
+    pub sinks: AddressRules,
     /// How often the whole log on the disk is read again to find damage, in the background and with at most a twentieth
     /// of the disk's time; 0 never does.
     pub scrub_interval: Duration,
@@ -365,6 +368,7 @@ impl AgentSettings {
                 encrypt: None,
                 num_schedulers: None,
                 job_max_count: 50_000,
+                sinks: AddressRules::default(),
                 placement_lag_max: BrokerSettings::default().lag_max,
                 heartbeat_grace: Duration::from_secs(10),
                 min_heartbeat_ttl: Duration::from_secs(10),

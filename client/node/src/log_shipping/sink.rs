@@ -1,14 +1,14 @@
 //! Where output is sent to, and how that is written.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use base::Time;
+use delivery::syslog::{self, Message, framed};
+use delivery::{AddressRules, dial, otlp};
 use model::document::Timestamp;
-use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UdpSocket, UnixDatagram};
@@ -126,7 +126,7 @@ impl Sender {
         now: Time,
     ) -> Result<(), SendError> {
         let unreached = |error: std::io::Error| SendError::Unreached(error.to_string());
-        let messages = || lines.iter().map(|line| syslog(origin, stream, line, now));
+        let messages = || lines.iter().map(|line| message(origin, stream, line, now));
         match &self.address {
             SinkAddress::File(path) => {
                 let (path, text) = (path.clone(), objects(origin, stream, lines, now));
@@ -160,11 +160,12 @@ impl Sender {
                 sent.await.map_err(unreached)
             }
             SinkAddress::SyslogTcp(address) => {
-                let framed: String =
-                    messages().map(|message| format!("{} {message}", message.len())).collect();
-                let mut connection = match self.tcp.take() {
-                    Some(open) if !is_closed(&open) => open,
-                    _ => TcpStream::connect(address).await.map_err(unreached)?,
+                let framed: String = messages().map(|message| framed(&message)).collect();
+                // A server that is gone says so before more is written, which would be lost.
+                let open = self.tcp.take().and_then(|mut open| (!dial::is_closed(&mut open)).then_some(open));
+                let mut connection = match open {
+                    Some(open) => open,
+                    None => TcpStream::connect(address).await.map_err(unreached)?,
                 };
                 connection.write_all(framed.as_bytes()).await.map_err(unreached)?;
                 self.tcp = Some(connection);
@@ -200,45 +201,27 @@ impl Sender {
 
 fn client() -> Result<reqwest::Client, String> {
     let trusted = tls::client::config_trusting(&[]).map_err(|error| format!("certificates: {error}"))?;
-    let builder = reqwest::Client::builder().no_proxy().redirect(Policy::none()).user_agent("Sojourn");
-    builder.tls_backend_preconfigured(trusted).build().map_err(|error| error.to_string())
+    // The operator of this very host has named the collector.
+    dial::http_client(&AddressRules::anywhere(), trusted)
 }
 
-/// A server that is gone says so before more is written, which would be lost.
-fn is_closed(connection: &TcpStream) -> bool {
-    let mut byte = [0];
-    match connection.try_read(&mut byte) {
-        Ok(read) => read == 0,
-        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
-    }
-}
-
-fn syslog(origin: &Origin, stream: Stream, line: &str, now: Time) -> String {
+fn message(origin: &Origin, stream: Stream, line: &str, now: Time) -> String {
     let severity = match stream {
-        Stream::Stdout => 6,
-        Stream::Stderr => 3,
+        Stream::Stdout => syslog::INFORMATION,
+        Stream::Stderr => syslog::ERROR,
     };
-    let word = |text: &str, length: usize| -> String {
-        let word: String = text.chars().filter(char::is_ascii_graphic).take(length).collect();
-        if word.is_empty() { "-".to_string() } else { word }
+    let message = Message {
+        facility: FACILITY,
+        severity,
+        time: now,
+        host: &origin.node,
+        app: &origin.task,
+        process: origin.alloc_id.get(..8).unwrap_or(&origin.alloc_id),
+        kind: stream.name(),
+        data: &fields(origin),
+        text: line,
     };
-    let mut message = format!(
-        "<{}>1 {} {} {} {} {} [sojourn@32473",
-        FACILITY * 8 + severity,
-        // No more than microseconds.
-        Timestamp::from(Time(now.0 - now.0 % 1000)),
-        word(&origin.node, 255),
-        word(&origin.task, 48),
-        word(&origin.alloc_id, 8),
-        stream.name(),
-    );
-    for (name, value) in fields(origin) {
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace(']', "\\]");
-        write!(message, " {name}=\"{value}\"").expect("a string takes all");
-    }
-    message.push_str("] ");
-    message.push_str(line);
-    message
+    message.render()
 }
 
 fn fields(origin: &Origin) -> [(&'static str, &str); 4] {
@@ -265,7 +248,6 @@ fn objects(origin: &Origin, stream: Stream, lines: &[String], now: Time) -> Stri
 
 /// A request of OTLP for logs.
 fn records(origin: &Origin, stream: Stream, lines: &[String], now: Time) -> Value {
-    let attribute = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let resource = [
         ("service.name", origin.task.as_str()),
         ("service.namespace", &origin.job),
@@ -274,23 +256,18 @@ fn records(origin: &Origin, stream: Stream, lines: &[String], now: Time) -> Valu
         ("nomad.namespace", &origin.namespace),
         ("nomad.group", &origin.group),
     ];
-    let resource: Vec<Value> = resource.iter().map(|(key, value)| attribute(key, value)).collect();
     let (number, text) = match stream {
-        Stream::Stdout => (9, "INFO"),
-        Stream::Stderr => (17, "ERROR"),
+        Stream::Stdout => otlp::INFO,
+        Stream::Stderr => otlp::ERROR,
     };
     let time = now.0.to_string();
     let record = |line: &String| {
         json!({
             "observedTimeUnixNano": time, "severityNumber": number, "severityText": text,
-            "body": {"stringValue": line}, "attributes": [attribute("log.iostream", stream.name())],
+            "body": {"stringValue": line}, "attributes": [otlp::attribute("log.iostream", stream.name())],
         })
     };
-    let records: Vec<Value> = lines.iter().map(record).collect();
-    json!({"resourceLogs": [{
-        "resource": {"attributes": resource},
-        "scopeLogs": [{"scope": {"name": "sojourn"}, "logRecords": records}],
-    }]})
+    otlp::request(&resource, lines.iter().map(record).collect())
 }
 
 #[cfg(test)]
@@ -322,7 +299,7 @@ mod tests {
             alloc_id: "5d16e7fe-8a2e".into(),
             ..Origin::default()
         };
-        let message = syslog(&origin, Stream::Stderr, "it [failed]", Time(1_000_001_999));
+        let message = message(&origin, Stream::Stderr, "it [failed]", Time(1_000_001_999));
         assert_eq!(
             message,
             "<131>1 1970-01-01T00:00:01.000001Z n1 web 5d16e7fe stderr [sojourn@32473 namespace=\"\" job=\"a\\\"\\]\\\\b\" \

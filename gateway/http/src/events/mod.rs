@@ -16,4 +16,5 @@ mod tests;
 pub(crate) use acks::Acks;
 pub(crate) use histories::{find_alloc, may_see, transition, unknown_alloc};
 pub(crate) use route::router;
+pub(crate) use sinks::gauges as sink_gauges;
 pub use source::{feed, states};

@@ -7,10 +7,13 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{get, put};
 use base::Duration;
-use feed::{Feed, Recent};
+use delivery::{Report, Reports, syslog};
+use feed::{Feed, FeedError, Recent};
+use metrics::Gauge;
+use model::document::Timestamp;
 use model::{
-    Command, EventCursorSettings, EventSinkSettings, EventSinkTarget, SetEventSink, VariableKey,
-    cursor_of_sink,
+    Command, EventCursorSettings, EventSinkSettings, EventSinkTarget, SetEventSink, SyslogTransport,
+    VariableKey, cursor_of_sink,
 };
 use serde_json::Value;
 use state::State;
@@ -20,7 +23,7 @@ use super::cursors::{self, unreadable};
 use super::query;
 use crate::access::{ReadOperator, denied};
 use crate::answer::{self, Answer, Meta, done, written};
-use crate::app_state::AppState;
+use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::page::page;
 use crate::request::{Json, ReadNow, Reading, Write};
@@ -29,6 +32,10 @@ const ATTEMPTS: u32 = 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const FILE_BYTES: u64 = 64 << 20;
 const FILES: u32 = 4;
+const FACILITY: &str = "local0";
+const APP_NAME: &str = "sojourn";
+const TRANSPORTS: [(&str, SyslogTransport); 3] =
+    [("udp", SyslogTransport::Udp), ("tcp", SyslogTransport::Tcp), ("tls", SyslogTransport::Tls)];
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -42,7 +49,7 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(With(server): With<AppState>, ReadNow(read): ReadNow<ReadOperator>) -> Answer {
     read.without_filter()?;
-    let feed = server.events.clone();
+    let (feed, reports) = (server.events.clone(), server.sinks.clone());
     let view = move |state: &State, read: &Reading| {
         let all = state.sinks.iter().filter(|(name, _)| name.starts_with(&read.options.prefix));
         let shown = page(all.map(|(name, sink)| (name.to_string(), (name, sink))), &read.options)?;
@@ -50,6 +57,7 @@ async fn list(With(server): With<AppState>, ReadNow(read): ReadNow<ReadOperator>
         let behind = positions.map(|cursor| cursor.position.index).min().unwrap_or(state.index);
         let recent = feed.recent(behind).map_err(|error| unreadable(&error))?;
         let items = shown.items.iter().map(|(name, sink)| view(&feed, &recent, state, name, sink));
+        let items = items.map(|sink| sink.map(|sink| reported(&reports, sink)));
         let items = items.collect::<Result<Vec<_>, _>>()?;
         Ok(crate::page::Page { items, next: shown.next })
     };
@@ -130,28 +138,7 @@ async fn turn(server: &AppState, write: &Write, name: String, command: Command) 
 /// # Errors
 /// 400 with the field that is not of this kind.
 fn settings(wanted: &EventSinkRequest) -> Result<EventSinkSettings, Failure> {
-    let EventSinkRequest { kind, url, address, subject, max_bytes, max_files, .. } = wanted;
-    let of_kinds = [
-        ("URL", "webhook", !url.is_empty()),
-        ("Address", "nats", !address.is_empty()),
-        ("Subject", "nats", !subject.is_empty()),
-        ("MaxBytes", "file", *max_bytes > 0),
-        ("MaxFiles", "file", *max_files > 0),
-    ];
-    if let Some((field, of, _)) = of_kinds.into_iter().find(|(_, of, given)| *given && of != kind) {
-        return Err(Failure::invalid(format!("{field}: is of sinks of the kind {of}, and Kind is {kind:?}")));
-    }
-    let target = match kind.as_str() {
-        "webhook" => EventSinkTarget::Webhook { url: url.clone() },
-        "nats" => EventSinkTarget::Nats { address: address.clone(), subject: subject.clone() },
-        "file" => EventSinkTarget::File {
-            max_bytes: if *max_bytes == 0 { FILE_BYTES } else { *max_bytes },
-            max_files: if *max_files == 0 { FILES } else { *max_files },
-        },
-        other => {
-            return Err(Failure::invalid(format!("Kind: expected webhook, nats or file, not {other:?}")));
-        }
-    };
+    let (kind, target) = (wanted.kind.as_str(), target(wanted)?);
     let (path, namespace) = (&wanted.secret_variable, &wanted.secret_namespace);
     if path.is_empty() && !namespace.is_empty() {
         return Err(Failure::invalid("SecretNamespace: expected SecretVariable with it"));
@@ -168,19 +155,111 @@ fn settings(wanted: &EventSinkRequest) -> Result<EventSinkSettings, Failure> {
     })
 }
 
+/// # Errors
+/// As [`settings`].
+fn target(wanted: &EventSinkRequest) -> Result<EventSinkTarget, Failure> {
+    let EventSinkRequest { kind, url, address, subject, tls, transport, facility, app_name, .. } = wanted;
+    let EventSinkRequest { max_bytes, max_files, .. } = wanted;
+    let of_kinds: [(_, &[&str], _); 9] = [
+        ("URL", &["webhook", "otlp"], !url.is_empty()),
+        ("Address", &["nats", "syslog"], !address.is_empty()),
+        ("Subject", &["nats"], !subject.is_empty()),
+        ("TLS", &["nats"], *tls),
+        ("Transport", &["syslog"], !transport.is_empty()),
+        ("Facility", &["syslog"], !facility.is_empty()),
+        ("AppName", &["syslog"], !app_name.is_empty()),
+        ("MaxBytes", &["file"], *max_bytes > 0),
+        ("MaxFiles", &["file"], *max_files > 0),
+    ];
+    let is_other = |of: &[&str], given| given && !of.contains(&kind.as_str());
+    if let Some((field, of, _)) = of_kinds.into_iter().find(|(_, of, given)| is_other(of, *given)) {
+        let of = of.join(" or ");
+        return Err(Failure::invalid(format!("{field}: is of sinks of the kind {of}, and Kind is {kind:?}")));
+    }
+    let or = |given: u64, default| if given == 0 { default } else { given };
+    Ok(match kind.as_str() {
+        "webhook" => EventSinkTarget::Webhook { url: url.clone() },
+        "nats" => EventSinkTarget::Nats { address: address.clone(), subject: subject.clone(), tls: *tls },
+        "file" => EventSinkTarget::File {
+            max_bytes: or(*max_bytes, FILE_BYTES),
+            max_files: if *max_files == 0 { FILES } else { *max_files },
+        },
+        "syslog" => EventSinkTarget::Syslog {
+            address: address.clone(),
+            transport: transport_of(transport)?,
+            facility: facility_of(facility)?,
+            app_name: if app_name.is_empty() { APP_NAME.to_string() } else { app_name.clone() },
+        },
+        "otlp" => EventSinkTarget::Otlp { url: url.clone() },
+        other => {
+            let text = format!("Kind: expected webhook, nats, file, syslog or otlp, not {other:?}");
+            return Err(Failure::invalid(text));
+        }
+    })
+}
+
+fn transport_of(text: &str) -> Result<SyslogTransport, Failure> {
+    if text.is_empty() {
+        return Ok(SyslogTransport::default());
+    }
+    let found = TRANSPORTS.into_iter().find(|(name, _)| *name == text);
+    let expected = || Failure::invalid(format!("Transport: expected udp, tcp or tls, not {text:?}"));
+    found.map(|(_, transport)| transport).ok_or_else(expected)
+}
+
+fn facility_of(text: &str) -> Result<u8, Failure> {
+    let text = if text.is_empty() { FACILITY } else { text };
+    let number = (0_u8..).zip(syslog::FACILITIES).find(|(_, name)| *name == text).map(|(number, _)| number);
+    number.ok_or_else(|| {
+        let known = syslog::FACILITIES.join(", ");
+        Failure::invalid(format!("Facility: expected one of {known}, not {text:?}"))
+    })
+}
+
+/// Those of all sinks, for metrics. Reads the log.
+///
+/// # Errors
+/// [`FeedError`]: the log cannot be read.
+pub(crate) fn gauges(server: &AppState, state: &State) -> Result<Vec<Gauge>, FeedError> {
+    let all = || state.sinks.iter().filter_map(|(name, sink)| Some((name, sink, cursor_of(state, name)?)));
+    let Some(furthest) = all().map(|(_, _, cursor)| cursor.position.index).min() else {
+        return Ok(Vec::new());
+    };
+    let recent = server.events.recent(furthest)?;
+    let mut gauges = Vec::new();
+    for (name, sink, cursor) in all() {
+        let lag = server.events.lag(&recent, cursor.position.index)?;
+        let behind = lag.since.map_or(Duration::ZERO, |since| now().since(since));
+        let of_sink = |gauge: Gauge| gauge.with("sink", name);
+        gauges.push(of_sink(Gauge::new("sojourn.sinks.lag_batches", lag.batches as f64)));
+        gauges.push(of_sink(Gauge::new("sojourn.sinks.lag_seconds", (behind.0.max(0) as f64) / 1e9)));
+        let parked = matches!(sink.status, Status::Parked(_));
+        gauges.push(of_sink(Gauge::new("sojourn.sinks.parked", u8::from(parked))));
+        if let Some(report) = server.sinks.get(name) {
+            gauges.push(of_sink(Gauge::new("sojourn.sinks.attempts", report.attempts)));
+        }
+    }
+    Ok(gauges)
+}
+
+fn cursor_of<'a>(state: &'a State, sink: &str) -> Option<&'a state::cursor::Cursor> {
+    state.cursors.get(&cursor_of_sink(sink))
+}
+
 fn changed(state: &State) -> base::Index {
     state.sinks.changed()
 }
 
 /// Reads the log: not on the threads that serve everybody.
 async fn shown(server: &AppState, state: &Arc<State>, name: String) -> Result<EventSink, Failure> {
-    let (feed, state) = (server.events.clone(), state.clone());
+    let (feed, state, reports) = (server.events.clone(), state.clone(), server.sinks.clone());
     let shown = tokio::task::spawn_blocking(move || {
         let sink = state.sinks.get(&name);
         let sink = sink.ok_or_else(|| Failure::not_found(format!("event sink {name:?} not found")))?;
         let cursor = state.cursors.get(&cursor_of_sink(&name));
         let recent = feed.recent(cursor.map_or(state.index, |cursor| cursor.position.index));
-        view(&feed, &recent.map_err(|error| unreadable(&error))?, &state, &name, sink)
+        let sink = view(&feed, &recent.map_err(|error| unreadable(&error))?, &state, &name, sink)?;
+        Ok(reported(&reports, sink))
     });
     shown.await?
 }
@@ -212,10 +291,18 @@ fn view(feed: &Feed, recent: &Recent, state: &State, name: &str, sink: &Sink) ->
     };
     match target {
         EventSinkTarget::Webhook { url } => (shown.kind, shown.url) = ("webhook".to_string(), url.clone()),
-        EventSinkTarget::Nats { address, subject } => {
+        EventSinkTarget::Nats { address, subject, tls } => {
             shown.kind = "nats".to_string();
-            (shown.address, shown.subject) = (address.clone(), subject.clone());
+            (shown.address, shown.subject, shown.tls) = (address.clone(), subject.clone(), *tls);
         }
+        EventSinkTarget::Syslog { address, transport, facility, app_name } => {
+            shown.kind = "syslog".to_string();
+            (shown.address, shown.app_name) = (address.clone(), app_name.clone());
+            let name = TRANSPORTS.into_iter().find(|(_, known)| known == transport).map(|(name, _)| name);
+            shown.transport = name.unwrap_or_default().to_string();
+            shown.facility = syslog::FACILITIES.get(usize::from(*facility)).unwrap_or(&"").to_string();
+        }
+        EventSinkTarget::Otlp { url } => (shown.kind, shown.url) = ("otlp".to_string(), url.clone()),
         EventSinkTarget::File { max_bytes, max_files } => {
             shown.kind = "file".to_string();
             (shown.max_bytes, shown.max_files) = (*max_bytes, *max_files);
@@ -234,4 +321,22 @@ fn view(feed: &Feed, recent: &Recent, state: &State, name: &str, sink: &Sink) ->
     }
     .to_string();
     Ok(shown)
+}
+
+/// With what the server that sends to it knows.
+fn reported(reports: &Reports, sink: EventSink) -> EventSink {
+    let Some(report) = reports.get(&sink.name) else { return sink };
+    let Report { sent, failures, last_failure, attempts, next_attempt } = report;
+    let failed = last_failure.as_ref();
+    EventSink {
+        reported: true,
+        sent,
+        failures,
+        failed_attempts: attempts,
+        next_attempt_at: next_attempt.map(Timestamp::from),
+        last_failure_event: failed.map(|failed| failed.what.clone()).unwrap_or_default(),
+        last_failure_reason: failed.map(|failed| failed.why.clone()).unwrap_or_default(),
+        last_failure_at: failed.map(|failed| failed.at.into()),
+        ..sink
+    }
 }

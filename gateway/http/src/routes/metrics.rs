@@ -21,6 +21,7 @@ use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
 use crate::blocking::WAITING_READS_MAX;
 use crate::error::Failure;
+use crate::events::sink_gauges;
 use crate::request::ReadNow;
 
 pub(super) fn router() -> Router<AppState> {
@@ -37,6 +38,7 @@ async fn metrics(With(server): With<AppState>, ReadNow(read): ReadNow<Anyone>) -
     let mut sampled = server.request_stats.report(clock);
     sampled.extend(server.control.timings());
     sampled.extend(server.rpc_stats.report(clock));
+    sampled.extend(server.sink_samples.report(clock));
     let of_others = [server.node_figures.read(clock).await, server.cluster.figures(clock)];
     let host = server.agent.metrics_host.then(|| server.agent.name.clone());
     let mut health = autopilot(&server).await;
@@ -79,6 +81,10 @@ fn gauges(server: &AppState) -> Vec<Gauge> {
     all.extend(nodes(&state));
     all.extend(lacking(&state));
     all.extend(jobs(&state));
+    match sink_gauges(server, &state) {
+        Ok(gauges) => all.extend(gauges),
+        Err(error) => tracing::warn!(%error, "how far sinks are behind is not known"),
+    }
     all
 }
 

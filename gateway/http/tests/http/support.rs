@@ -10,6 +10,7 @@ use bytes::Bytes;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use control::{Control, Receipt, Settings};
+use delivery::Reports;
 use feed::Feed;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
@@ -45,6 +46,8 @@ pub struct Cluster {
     pub history: Arc<History>,
     pub log: Monitor,
     pub node_figures: NodeFigures,
+    /// How a test says that it goes with sinks.
+    pub sinks: Reports,
 }
 
 /// What came back.
@@ -114,6 +117,7 @@ impl Cluster {
             History::open(None, journal.clone(), events::states(control.clone()), history::MEMORY).unwrap();
         let events = events::feed(control.clone());
         let (log, node_figures) = (Monitor::default(), NodeFigures::default());
+        let sinks = Reports::default();
         let api = Api {
             control: control.clone(),
             node_rpc: nodes.clone(),
@@ -132,10 +136,23 @@ impl Cluster {
             rpc_stats: Default::default(),
             node_figures: node_figures.clone(),
             node_routes: Default::default(),
+            sinks: sinks.clone(),
+            sink_samples: Default::default(),
         };
         let (app, gate) = http_gateway::router(api);
-        let cluster =
-            Cluster { app, gate, control, journal, nodes, servers, events, history, log, node_figures };
+        let cluster = Cluster {
+            app,
+            gate,
+            control,
+            journal,
+            nodes,
+            servers,
+            events,
+            history,
+            log,
+            node_figures,
+            sinks,
+        };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();

@@ -152,14 +152,28 @@ fn hash(name: &str, sink: &Sink) -> u64 {
             hash.word(1);
             hash.text(url);
         }
-        EventSinkTarget::Nats { address, subject } => {
+        EventSinkTarget::Nats { address, subject, tls } => {
             hash.word(2);
             hash.text(address);
             hash.text(subject);
+            // Digests of sinks without it stay what they were.
+            if *tls {
+                hash.word(1);
+            }
         }
         EventSinkTarget::File { max_bytes, max_files } => {
             hash.word(3);
             hash.pair(*max_bytes, u64::from(*max_files));
+        }
+        EventSinkTarget::Syslog { address, transport, facility, app_name } => {
+            hash.pair(4, *transport as u64);
+            hash.text(address);
+            hash.word(u64::from(*facility));
+            hash.text(app_name);
+        }
+        EventSinkTarget::Otlp { url } => {
+            hash.word(5);
+            hash.text(url);
         }
     }
     if let Some(secret) = secret {

@@ -2,7 +2,7 @@
 
 use base::{Duration, Index, Rng};
 use model::event::*;
-use model::{Doc, EventPosition, EventSinkSettings, EventSinkTarget, VariableKey};
+use model::{Doc, EventPosition, EventSinkSettings, EventSinkTarget, SyslogTransport, VariableKey};
 use state::State;
 
 /// Chance of their own, so that all else in a history stays as it was without sinks.
@@ -36,9 +36,20 @@ fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
 }
 
 fn settings(rng: &mut Rng) -> EventSinkSettings {
-    let target = match rng.below(3) {
+    let target = match rng.below(5) {
         0 => EventSinkTarget::Webhook { url: "https://example.com/".into() },
-        1 => EventSinkTarget::Nats { address: "nats:4222".into(), subject: "sojourn.events".into() },
+        1 => {
+            let (address, subject) = ("nats:4222".into(), "sojourn.events".into());
+            EventSinkTarget::Nats { address, subject, tls: rng.below(2) == 0 }
+        }
+        2 => EventSinkTarget::Syslog {
+            address: "logs:601".into(),
+            transport: [SyslogTransport::Udp, SyslogTransport::Tcp, SyslogTransport::Tls]
+                [rng.below(3) as usize],
+            facility: rng.below(24) as u8,
+            app_name: "sojourn".into(),
+        },
+        3 => EventSinkTarget::Otlp { url: "https://example.com/v1/logs".into() },
         _ => EventSinkTarget::File { max_bytes: 1 << 20, max_files: 3 },
     };
     let secret = (rng.below(2) == 0).then(|| VariableKey::new("default", "sinks/a"));

@@ -66,6 +66,10 @@ fn block(mut section: Section) -> Result<(String, EventSinkRequest), Diagnostics
         url: section.take("url")?.unwrap_or_default(),
         address: section.take("address")?.unwrap_or_default(),
         subject: section.take("subject")?.unwrap_or_default(),
+        tls: section.take("tls")?.unwrap_or_default(),
+        transport: section.take("transport")?.unwrap_or_default(),
+        facility: section.take("facility")?.unwrap_or_default(),
+        app_name: section.take("app_name")?.unwrap_or_default(),
         max_bytes: section.take("max_bytes")?.unwrap_or_default(),
         max_files: section.take("max_files")?.unwrap_or_default(),
         secret_variable: section.take("secret_variable")?.unwrap_or_default(),
@@ -95,6 +99,18 @@ mod tests {
         let json = r#"{"Name": "billing", "Kind": "webhook", "URL": "https://example.com/", "Topics": ["Job"],
             "Timeout": "5s", "MaxAttempts": 3}"#;
         assert_eq!(from_json(&Source::new("sink.json", json.to_string())).unwrap(), (name, read));
+    }
+
+    #[test]
+    fn keys_of_other_kinds_are_read_too() {
+        let text = "sink \"s\" {\n  kind = \"syslog\"\n  address = \"logs:601\"\n  transport = \"tls\"\n  \
+                    facility = \"local3\"\n  app_name = \"prod\"\n  tls = true\n}\n";
+        let (_, read) = from_hcl(&Source::new("sink.hcl", text.to_string())).unwrap();
+        assert_eq!(
+            (read.transport.as_str(), read.facility.as_str(), read.app_name.as_str()),
+            ("tls", "local3", "prod")
+        );
+        assert!(read.tls);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use metrics::{Figures, Gauge, Labels as AllLabels};
+use metrics::{Figures, Gauge, Labels as AllLabels, Sampled};
 use model::document::{Allocation, Node};
 
 use crate::LocalNode;
@@ -36,13 +36,16 @@ pub async fn read(local: &LocalNode, published: PublishedFigures) -> Figures {
         gauges.extend(futures_util::future::join_all(read).await.into_iter().flatten());
     }
     let mut sampled = local.context.counters.report(Instant::now());
-    // What has labels of its own is about an allocation.
-    sampled.retain(|one| published.allocations || one.labels.is_empty());
+    let is_of_task = |one: &Sampled| one.labels.iter().any(|(label, _)| *label == ALLOC_LABEL);
+    sampled.retain(|one| published.allocations || !is_of_task(one));
     for one in &mut sampled {
         one.labels.splice(..0, labels.0.clone());
     }
     Figures { gauges, sampled, host: None }
 }
+
+/// What is said about a task has this label.
+const ALLOC_LABEL: &str = "alloc_id";
 
 /// The labels of every figure of a node.
 struct Labels(AllLabels);
@@ -232,7 +235,7 @@ pub(crate) fn of_task(alloc: &Allocation, task: &str) -> AllLabels {
         ("job", alloc.job_id.clone()),
         ("task_group", alloc.task_group.clone()),
         ("task", task.to_string()),
-        ("alloc_id", alloc.id.clone()),
+        (ALLOC_LABEL, alloc.id.clone()),
         ("namespace", alloc.namespace.clone()),
     ]
 }

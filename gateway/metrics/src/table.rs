@@ -150,6 +150,7 @@ table! {
         "nomad.client.allocs.complete" "Tasks that have ended for good and have not failed."
         "nomad.client.allocs.failed" "Tasks that have failed for good."
         "nomad.client.allocs.oom_killed" "Ends of a task in which the kernel killed a process because the memory of its control group was used up."
+        "sojourn.client.dns.queries_total" "Questions that the DNS of the node was asked, by result: found, absent, unknown while no server answers, refused, forwarded to a resolver, or unanswered by all of them."
         "sojourn.raft.messages_dropped_total" "Messages of other servers that were dropped: malformed, or saying what cannot be."
         "sojourn.http.requests_total" "Requests that were answered."
         "sojourn.sinks.sent_total" "Events that have arrived where this server has sent them, by sink."

@@ -46,6 +46,16 @@ pub enum Found {
 pub struct Zone {
     domain: Name,
     ttl: u32,
+    /// Others are asked what this zone does not have.
+    has_recursors: bool,
+}
+
+/// Whose a question is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    Own(Asked),
+    /// About a name outside of the domain.
+    OfOthers,
 }
 
 impl Zone {
@@ -54,14 +64,14 @@ impl Zone {
     pub fn new(settings: &DnsSettings) -> Result<Zone, String> {
         let domain = Name::from_ascii(format!("{}.", settings.domain)).map_err(|error| error.to_string())?;
         let ttl = u32::try_from(settings.ttl.as_secs()).unwrap_or(i32::MAX as u32).min(i32::MAX as u32);
-        Ok(Zone { domain: domain.to_lowercase(), ttl })
+        Ok(Zone { domain: domain.to_lowercase(), ttl, has_recursors: !settings.recursors.is_empty() })
     }
 
     /// What a question asks for.
     ///
     /// # Errors
     /// With what it is refused.
-    pub fn question(&self, request: &Message) -> Result<Asked, ResponseCode> {
+    pub fn question(&self, request: &Message) -> Result<Question, ResponseCode> {
         if request.metadata.op_code != OpCode::Query {
             return Err(ResponseCode::NotImp);
         }
@@ -70,13 +80,16 @@ impl Zone {
             return Err(ResponseCode::BADVERS);
         }
         let name = query.name().to_lowercase();
-        if !self.domain.zone_of(&name) || !matches!(query.query_class(), DNSClass::IN | DNSClass::ANY) {
+        if !self.domain.zone_of(&name) {
+            return if self.has_recursors { Ok(Question::OfOthers) } else { Err(ResponseCode::Refused) };
+        }
+        if !matches!(query.query_class(), DNSClass::IN | DNSClass::ANY) {
             return Err(ResponseCode::Refused);
         }
         let before = usize::from(name.num_labels() - self.domain.num_labels());
         let labels: Option<Vec<&str>> =
             name.iter().take(before).map(|label| std::str::from_utf8(label).ok()).collect();
-        Ok(labels.map_or(Asked::Nothing, |labels| names::asked(&labels)))
+        Ok(Question::Own(labels.map_or(Asked::Nothing, |labels| names::asked(&labels))))
     }
 
     /// The answer to a question of [`Zone::question`].
@@ -156,6 +169,7 @@ impl Zone {
     pub fn reply(&self, request: &Message, code: ResponseCode) -> Message {
         let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
         reply.metadata.recursion_desired = request.metadata.recursion_desired;
+        reply.metadata.recursion_available = self.has_recursors;
         reply.metadata.response_code = code;
         reply.queries = request.queries.iter().take(1).cloned().collect();
         if request.edns.is_some() {

@@ -5,7 +5,12 @@ use hickory_proto::op::Query;
 use super::*;
 
 fn zone() -> Zone {
+    zone_with(Vec::new())
+}
+
+fn zone_with(recursors: Vec<std::net::SocketAddr>) -> Zone {
     let settings = DnsSettings {
+        recursors,
         address: "127.0.0.1:0".parse().unwrap(),
         domain: "service.nomad".into(),
         ttl: Duration::from_secs(5),
@@ -86,7 +91,21 @@ fn what_others_know_is_refused() {
     assert_eq!(zone().question(&none).unwrap_err(), ResponseCode::NotImp);
     let asked = zone().question(&request("V1.Web.Service.NOMAD.", RecordType::A)).unwrap();
     let expected = Asked::Service { namespace: "default".into(), name: "web".into(), tag: Some("v1".into()) };
-    assert_eq!(asked, expected);
+    assert_eq!(asked, Question::Own(expected));
+}
+
+#[test]
+fn what_others_know_is_asked_of_them_if_there_are_any() {
+    let zone = zone_with(vec!["10.0.0.53:53".parse().unwrap()]);
+    for (name, is_own) in [("example.com.", false), (".", false), ("web.service.nomad.", true)] {
+        let question = zone.question(&request(name, RecordType::A)).unwrap();
+        assert_eq!(question != Question::OfOthers, is_own, "{name}");
+    }
+    let asked = request("web.service.nomad.", RecordType::A);
+    let reply = zone.answer(&asked, instances(1), &mut Rng::new(1));
+    assert!(
+        reply.metadata.recursion_available && !answer(&asked, instances(1), 1).metadata.recursion_available
+    );
 }
 
 #[test]

@@ -24,6 +24,12 @@ const FIRST_WITHIN: Duration = Duration::from_secs(2);
 /// How long what was known last is good for while no server answers.
 pub const STALE_MAX: Duration = Duration::from_secs(60 * 60);
 
+/// How often is looked which services are gone, or are not asked for any more.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long a service is followed that nobody asks for.
+const ASKED_WITHIN: Duration = Duration::from_secs(60 * 60);
+
 /// Before the next call after an answer without changes: a server with a bug must not be called in a tight loop.
 const NO_NEWS_PAUSE: Duration = Duration::from_millis(50);
 
@@ -41,12 +47,15 @@ type Services = BTreeMap<Key, Key>;
 pub struct Directory {
     context: Arc<Context>,
     services: Following<Services>,
-    followed: Mutex<BTreeMap<Key, Followed>>,
+    followed: Arc<Mutex<BTreeMap<Key, Followed>>>,
+    _looking: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]
 struct Followed {
     asked_at: Instant,
+    /// The last look has not found it among the services.
+    was_gone: bool,
     instances: Following<Vec<Instance>>,
 }
 
@@ -75,7 +84,16 @@ impl Directory {
     pub fn new(context: Arc<Context>) -> Directory {
         let place = Place { namespace: Some("*".to_string()), region: None };
         let services = follow(&context, Dependency::Services { place }, services_of);
-        Directory { context, services, followed: Mutex::default() }
+        let followed: Arc<Mutex<BTreeMap<Key, Followed>>> = Arc::default();
+        let (looked_at, known) = (Arc::clone(&followed), services.known.clone());
+        let looking = tokio::spawn(async move {
+            loop {
+                sleep(LOOK_EVERY).await;
+                let mut all = looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+                forget(&mut all, known.borrow().fresh().as_ref());
+            }
+        });
+        Directory { context, services, followed, _looking: AbortOnDropHandle::new(looking) }
     }
 
     /// What there is of what a question asks for.
@@ -112,9 +130,19 @@ impl Directory {
         let dependency = Dependency::Service { name, choose: None, place };
         let instances = follow(&self.context, dependency, instances_of);
         let known = instances.known.clone();
-        all.insert(key, Followed { asked_at, instances });
+        all.insert(key, Followed { asked_at, was_gone: false, instances });
         known
     }
+}
+
+/// Gives up what was gone at this look and at the last one, so that a service that is replaced is kept, and what nobody has
+/// asked for. While nobody knows which services there are, none is gone.
+fn forget(all: &mut BTreeMap<Key, Followed>, services: Option<&Services>) {
+    all.retain(|key, followed| {
+        let is_gone = services.is_some_and(|services| !services.contains_key(key));
+        let was_gone = std::mem::replace(&mut followed.was_gone, is_gone);
+        !(is_gone && was_gone) && followed.asked_at.elapsed() < ASKED_WITHIN
+    });
 }
 
 /// What is known; what has never been known is waited for.
@@ -213,6 +241,34 @@ mod tests {
         assert_eq!(known.fresh(), Some(1));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(known.fresh(), None);
+    }
+
+    fn followed() -> Followed {
+        let known = watch::channel(Known { last: Some(Vec::new()), failing_since: None }).1;
+        let asking = AbortOnDropHandle::new(tokio::spawn(std::future::pending()));
+        let instances = Following { known, _asking: asking };
+        Followed { asked_at: Instant::now(), was_gone: false, instances }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_is_gone_or_not_asked_for_is_followed_no_longer() {
+        let key = |name: &str| ("default".to_string(), name.to_string());
+        let services: Services = ["there", "asked"].map(|name| (key(name), key(name))).into();
+        let mut all: BTreeMap<Key, Followed> =
+            ["there", "asked", "gone"].map(|name| (key(name), followed())).into();
+        let names =
+            |all: &BTreeMap<Key, Followed>| all.keys().map(|(_, name)| name.clone()).collect::<Vec<_>>();
+        forget(&mut all, Some(&services));
+        assert_eq!(names(&all), ["asked", "gone", "there"], "it may be replaced");
+        forget(&mut all, None);
+        forget(&mut all, Some(&services));
+        assert_eq!(names(&all), ["asked", "gone", "there"], "meanwhile nobody knew");
+        forget(&mut all, Some(&services));
+        assert_eq!(names(&all), ["asked", "there"]);
+        tokio::time::advance(ASKED_WITHIN).await;
+        all.get_mut(&key("asked")).unwrap().asked_at = Instant::now();
+        forget(&mut all, Some(&services));
+        assert_eq!(names(&all), ["asked"]);
     }
 
     #[test]

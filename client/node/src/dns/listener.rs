@@ -6,19 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::Rng;
-use hickory_proto::op::Message;
+use hickory_proto::op::{Message, ResponseCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::DnsSettings;
-use super::answer::{self, Zone};
+use super::answer::{self, Found, Question, Zone};
 use super::directory::Directory;
+use super::recursion::{Recursors, Transport};
 use crate::context::Context;
 
 /// Most questions over UDP that are worked on at once. Further ones get no answer: who asks tries again.
 const QUERIES_MAX: usize = 256;
+
+/// Questions, by what they came to.
+const QUERIES: &str = "sojourn.client.dns.queries_total";
 
 /// Most connections; further ones wait until one has ended.
 const CONNECTIONS_MAX: usize = 64;
@@ -38,6 +42,7 @@ pub struct Listener {
     udp: UdpSocket,
     tcp: TcpListener,
     zone: Zone,
+    recursors: Recursors,
 }
 
 impl Listener {
@@ -47,15 +52,17 @@ impl Listener {
         let zone = Zone::new(settings).map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
         let udp = UdpSocket::bind(settings.address).await?;
         let tcp = TcpListener::bind(SocketAddr::new(settings.address.ip(), udp.local_addr()?.port())).await?;
-        Ok(Listener { udp, tcp, zone })
+        Ok(Listener { udp, tcp, zone, recursors: Recursors::new(settings.recursors.clone()) })
     }
 
     /// Answers until it is dropped.
     pub async fn run(self, context: Arc<Context>) {
         let responder = Arc::new(Responder {
             zone: self.zone,
+            recursors: self.recursors,
             rng: Mutex::new(Rng::stream(context.seed, "dns")),
-            directory: Directory::new(context),
+            directory: Directory::new(Arc::clone(&context)),
+            context,
         });
         tokio::join!(receive(Arc::new(self.udp), Arc::clone(&responder)), accept(self.tcp, responder));
     }
@@ -63,26 +70,54 @@ impl Listener {
 
 #[derive(Debug)]
 struct Responder {
+    context: Arc<Context>,
     zone: Zone,
+    recursors: Recursors,
     directory: Directory,
     rng: Mutex<Rng>,
 }
 
 impl Responder {
-    /// The question and its answer; `None` for what is no question.
-    async fn respond(&self, bytes: &[u8]) -> Option<(Message, Message)> {
+    /// The answer as it is sent; `None` for what is no question, or cannot be answered.
+    async fn respond(&self, bytes: &[u8], transport: Transport) -> Option<Vec<u8>> {
         let request = Message::from_vec(bytes).ok().filter(answer::is_question)?;
-        let asked = match self.zone.question(&request) {
-            Ok(asked) => asked,
-            Err(code) => {
-                let reply = self.zone.reply(&request, code);
-                return Some((request, reply));
+        let (result, reply) = match self.zone.question(&request) {
+            Ok(Question::Own(asked)) => {
+                let found = self.directory.find(asked).await;
+                let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+                (result_of(&found), self.zone.answer(&request, found, &mut rng))
             }
+            Ok(Question::OfOthers) => {
+                // Not a guess: the number and the port are all that others have to find out.
+                let id = self.rng.lock().unwrap_or_else(PoisonError::into_inner).next() as u16;
+                if let Some(answer) = self.recursors.ask(&request, bytes, id, transport).await {
+                    self.count("forwarded");
+                    return Some(answer);
+                }
+                ("unanswered", self.zone.reply(&request, ResponseCode::ServFail))
+            }
+            Err(code) => ("refused", self.zone.reply(&request, code)),
         };
-        let found = self.directory.find(asked).await;
-        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        let reply = self.zone.answer(&request, found, &mut rng);
-        Some((request, reply))
+        self.count(result);
+        let encoded = match transport {
+            Transport::Udp => answer::datagram(&request, reply),
+            Transport::Tcp => answer::encoded(&reply),
+        };
+        encoded.map_err(|error| tracing::debug!(error, "an answer of the DNS was not written")).ok()
+    }
+
+    fn count(&self, result: &str) {
+        let labels = vec![("result", result.to_string())];
+        self.context.counters.happened_to(QUERIES, labels, std::time::Instant::now());
+    }
+}
+
+/// What was found, as the metric names it.
+fn result_of(found: &Found) -> &'static str {
+    match found {
+        Found::Instances(_) | Found::Address(_) | Found::Name => "found",
+        Found::Absent => "absent",
+        Found::Unknown => "unknown",
     }
 }
 
@@ -104,21 +139,13 @@ async fn receive(socket: Arc<UdpSocket>, responder: Arc<Responder>) {
         let (socket, responder, question) =
             (Arc::clone(&socket), Arc::clone(&responder), bytes[..length].to_vec());
         tasks.spawn(async move {
-            if let Some((request, reply)) = responder.respond(&question).await {
-                send(&socket, from, answer::datagram(&request, reply)).await;
+            if let Some(answer) = responder.respond(&question, Transport::Udp).await
+                && let Err(error) = socket.send_to(&answer, from).await
+            {
+                tracing::debug!(%from, %error, "an answer of the DNS was not sent");
             }
             drop(permit);
         });
-    }
-}
-
-async fn send(socket: &UdpSocket, to: SocketAddr, datagram: Result<Vec<u8>, String>) {
-    let sent = match datagram {
-        Ok(bytes) => socket.send_to(&bytes, to).await.map(|_| ()).map_err(|error| error.to_string()),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = sent {
-        tracing::debug!(%to, error, "an answer of the DNS was not sent");
     }
 }
 
@@ -159,10 +186,9 @@ async fn converse(mut stream: TcpStream, responder: &Responder) -> io::Result<()
         }
         let mut question = vec![0; length];
         timeout(CONNECTION_WITHIN, stream.read_exact(&mut question)).await??;
-        let Some((_, reply)) = responder.respond(&question).await else {
+        let Some(bytes) = responder.respond(&question, Transport::Tcp).await else {
             return Err(io::Error::other("not a question"));
         };
-        let bytes = answer::encoded(&reply).map_err(io::Error::other)?;
         let length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
         timeout(CONNECTION_WITHIN, stream.write_all(&[&length.to_be_bytes()[..], &bytes].concat())).await??;
     }

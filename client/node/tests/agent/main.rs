@@ -18,6 +18,7 @@ mod networks;
 mod own_users;
 mod plugins;
 mod podman;
+mod podman_engines;
 mod raw_exec;
 mod services;
 mod support;

@@ -15,6 +15,9 @@ use crate::driver::DriverEvent;
 /// Messages about tasks that wait to be taken; what comes beyond is dropped.
 pub const EVENTS_MAX: usize = 256;
 
+/// By name or id of a container, how many have to do with it.
+pub type Counts = Arc<Mutex<HashMap<String, usize>>>;
+
 #[derive(Debug)]
 pub struct Shared<E: Engine> {
     pub settings: E::Settings,
@@ -29,8 +32,8 @@ pub struct Shared<E: Engine> {
     /// What removes containers that nobody knows has been started.
     pub sweeping: AtomicBool,
     events: mpsc::Sender<DriverEvent>,
-    /// Names and ids of containers that this agent has to do with.
-    tracked: Arc<Mutex<HashMap<String, usize>>>,
+    /// Names and ids of containers that this agent has to do with, on all engines of the driver.
+    tracked: Counts,
     /// Those that have networks of groups, by name.
     networks: Mutex<HashMap<String, Tracked>>,
 }
@@ -39,7 +42,7 @@ pub struct Shared<E: Engine> {
 #[derive(Debug)]
 pub struct Tracked {
     keys: Vec<String>,
-    all: Arc<Mutex<HashMap<String, usize>>>,
+    all: Counts,
 }
 
 impl<E: Engine> Shared<E> {
@@ -50,6 +53,7 @@ impl<E: Engine> Shared<E> {
         node_id: String,
         directory: PathBuf,
         events: mpsc::Sender<DriverEvent>,
+        tracked: Counts,
     ) -> Arc<Shared<E>> {
         let engine = Arc::new(engine);
         let keep = gc.image.then_some(gc.image_delay);
@@ -63,7 +67,7 @@ impl<E: Engine> Shared<E> {
             seen: AtomicBool::new(false),
             sweeping: AtomicBool::new(false),
             events,
-            tracked: Arc::default(),
+            tracked,
             networks: Mutex::default(),
         })
     }

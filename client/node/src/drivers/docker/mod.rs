@@ -61,7 +61,7 @@ fn make(config: &Values, host: &DriverHost) -> Option<Arc<dyn Driver>> {
     let settings = Settings::read(config, endpoint);
     let shared = settings.map(|settings| {
         let (engine, gc) = (Engine::new(settings.endpoint.clone()), settings.gc.clone());
-        Shared::new(engine, settings, gc, host.node_id.clone(), directory, sender)
+        Shared::new(engine, settings, gc, host.node_id.clone(), directory, sender, Arc::default())
     });
     Some(Arc::new(DockerDriver { shared, events: Mutex::new(Some(events)) }))
 }

@@ -1,8 +1,9 @@
 //! Whether there are engines, and what they can do.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -11,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::engine::{Call, NO_ENGINE};
 use super::settings::DEFAULT;
-use super::{One, Shared};
+use super::{One, Shared, misconfigured, same_engine};
 use crate::driver::{Fingerprint, Health};
 
 /// How often engines are asked what they are: each of them starts programs to find out.
@@ -64,6 +65,7 @@ async fn fingerprint(engines: &[One]) -> Fingerprint {
                 shared.seen.store(true, Ordering::Relaxed);
                 let rootless = info["host"]["security"]["rootless"].as_bool() == Some(true);
                 one.is_rootless.store(rootless, Ordering::Relaxed);
+                *one.storage.lock().unwrap_or_else(PoisonError::into_inner) = storage_of(&info);
                 attributes.extend(attributes_of(shared, &info));
                 (Health::Healthy, "Healthy".to_string())
             }
@@ -73,12 +75,21 @@ async fn fingerprint(engines: &[One]) -> Fingerprint {
         };
         first.get_or_insert(health);
     }
+    if let Some(wrong) = same_engine(engines) {
+        return Fingerprint::undetected(&misconfigured(&wrong));
+    }
     let (health, description) = first.expect("there is an engine of tasks that name none");
     if health == Health::Healthy {
         attributes.insert("driver.podman".to_string(), "1".to_string());
         return Fingerprint::healthy(attributes);
     }
     Fingerprint { health, description, attributes: BTreeMap::new() }
+}
+
+/// However the engine writes it: a link may lead to the same directory.
+fn storage_of(info: &Value) -> Option<PathBuf> {
+    let told = PathBuf::from(info["store"]["graphRoot"].as_str()?);
+    Some(std::fs::canonicalize(&told).unwrap_or(told))
 }
 
 fn attributes_of(shared: &Shared, info: &Value) -> BTreeMap<String, String> {

@@ -16,6 +16,8 @@ mod logs;
 mod settings;
 mod start;
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,6 +52,8 @@ struct One {
     is_rootless: AtomicBool,
     /// When it was looked at last.
     answers: AtomicBool,
+    /// The directory of its containers and images, as it said last: what tells engines of one host apart.
+    storage: Mutex<Option<PathBuf>>,
 }
 
 #[derive(Debug)]
@@ -61,13 +65,21 @@ struct PodmanDriver {
 
 fn make(config: &Values, host: &DriverHost) -> Option<Arc<dyn Driver>> {
     let (sender, events) = mpsc::channel(EVENTS_MAX);
+    // In common: an engine that two sockets lead to, which is found out only later, loses no container of a task.
+    let tracked = Arc::default();
     let one = |settings: Settings| {
         let engine = Engine { socket: settings.path.clone(), answer_timeout: settings.answer_timeout };
         // Notes of one engine are not those of another.
         let directory = host.state_dir.join(NAME).join(&settings.socket);
         let (gc, node_id) = (settings.gc.clone(), host.node_id.clone());
-        let shared = Shared::new(engine, settings, gc, node_id, directory, sender.clone());
-        One { shared, is_rootless: AtomicBool::new(false), answers: AtomicBool::new(false) }
+        let shared =
+            Shared::new(engine, settings, gc, node_id, directory, sender.clone(), Arc::clone(&tracked));
+        One {
+            shared,
+            is_rootless: AtomicBool::new(false),
+            answers: AtomicBool::new(false),
+            storage: Mutex::default(),
+        }
     };
     let settings = Settings::read(config, rustix::process::geteuid().as_raw());
     let engines = settings.map(|all| Arc::new(all.into_iter().map(one).collect::<Vec<One>>()));
@@ -86,6 +98,23 @@ impl PodmanDriver {
         let missing = || format!("socket \"{name}\" is not one of the plugin on this node");
         engines.iter().find(|one| one.shared.settings.socket == name).ok_or_else(missing)
     }
+}
+
+/// Says which two sockets lead to the same engine: it would be asked twice for everything, and images counted apart.
+fn same_engine(engines: &[One]) -> Option<String> {
+    let mut known: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for one in engines {
+        let storage = one.storage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(storage) = storage else { continue };
+        let name = one.shared.settings.socket.as_str();
+        if let Some(other) = known.insert(storage.clone(), name) {
+            let storage = storage.display();
+            return Some(format!(
+                "socket \"{other}\" and socket \"{name}\" lead to the same engine, that of {storage}; leave one out"
+            ));
+        }
+    }
+    None
 }
 
 fn misconfigured(wrong: &str) -> String {
@@ -120,6 +149,9 @@ impl Driver for PodmanDriver {
         Box::pin(async move {
             let name = config.config.text("socket").unwrap_or_default();
             let one = self.engine(name).map_err(StartError::Invalid)?;
+            if let Some(wrong) = same_engine(self.engines().map_err(StartError::Invalid)?) {
+                return Err(StartError::Invalid(misconfigured(&wrong)));
+            }
             start::start(&one.shared, one.is_rootless.load(Ordering::Relaxed), config).await
         })
     }

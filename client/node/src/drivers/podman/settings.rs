@@ -162,8 +162,12 @@ fn sockets(config: &Values, uid: u32) -> Result<Vec<(String, PathBuf)>, String> 
         if sockets.iter().any(|(known, _)| known == name) {
             return Err(format!("socket: there are two of the name \"{name}\""));
         }
-        sockets
-            .push((name.to_string(), path(block.text("socket_path").expect("the schema requires a path"))?));
+        let path = path(block.text("socket_path").expect("the schema requires a path"))?;
+        if let Some((other, _)) = sockets.iter().find(|(_, known)| *known == path) {
+            let path = path.display();
+            return Err(format!("socket: \"{other}\" and \"{name}\" have the same socket_path \"{path}\""));
+        }
+        sockets.push((name.to_string(), path));
     }
     sockets.sort_by_key(|(name, _)| name != DEFAULT);
     match sockets[0].0 == DEFAULT {
@@ -209,6 +213,10 @@ mod tests {
                 "socket_path and socket blocks",
             ),
             (json!({"socket": [{"name": "a", "socket_path": "/b"}]}), "socket: one must have the name"),
+            (
+                json!({"socket": [{"socket_path": "/b"}, {"name": "app", "socket_path": "unix:///b"}]}),
+                "socket: \"default\" and \"app\" have the same socket_path \"/b\"",
+            ),
             (json!({"logging": {"driver": "k8s-file"}}), "logging: driver must be \"nomad\" or \"journald\""),
             (json!({"recover_stopped": true}), "config key \"recover_stopped\" is not supported"),
         ] {

@@ -126,8 +126,9 @@ pub fn make_busybox(root: &Path) {
     std::fs::create_dir_all(root.join("tmp")).unwrap();
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists());
     std::fs::copy(busybox.unwrap(), root.join("bin/busybox")).unwrap();
-    for name in "sh cat cp echo env hostname id kill ls mount pwd sleep stty tail touch true ulimit yes head"
-        .split(' ')
+    for name in
+        "sh cat cp echo env hostname id ip kill ls mount pwd sleep stty tail touch true ulimit yes head"
+            .split(' ')
     {
         std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).unwrap();
     }

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use crate::end_to_end::cluster::Host;
 use crate::end_to_end::support::http;
-use crate::end_to_end::support::{Agent, AgentConfig, free_port, job, until};
+use crate::end_to_end::support::{Agent, AgentConfig, eventually, free_port, job, until};
 
 /// Long enough that no byte on a disk is that by chance.
 const SECRET: &str = "whsec_c2lua3MtYXJlLXNpZ25lZC13aXRoLXRoaXM=";
@@ -258,6 +259,143 @@ fn a_sink_that_fails_too_often_is_parked_until_somebody_says_so() {
     let gone = agent.run(&["sink", "status", "a"]).expect_failure();
     assert!(gone.contains("event sink \"a\" not found"), "{gone}");
     assert!(!agent.run(&["cursor", "list"]).expect_success().contains("sink.a"));
+}
+
+/// The leader is killed again and again under load: every event of the stream arrives, in its order, and what arrives twice has
+/// the same id and the same content.
+#[test]
+fn a_sink_loses_nothing_when_leaders_die() {
+    let directory = tempfile::tempdir().unwrap();
+    let all: Vec<Host> = (0..3).map(|_| Host::local()).collect();
+    let member =
+        |nth: usize| AgentConfig::member(directory.path(), &format!("server-{nth}"), &all[nth], &all);
+    let places: Vec<AgentConfig> = (0..3).map(member).collect();
+    let mut agents: Vec<Agent> = places.iter().map(AgentConfig::launch).collect();
+    let leader = || {
+        let leads = |at: &AgentConfig| {
+            let answer = http::get(at.http, "/v1/agent/self");
+            answer.is_ok_and(|answer| answer.json()["stats"]["raft"]["state"] == "Leader")
+        };
+        eventually("a server leads", || places.iter().position(leads))
+    };
+    let receiver = Receiver::start("127.0.0.1:0".parse().unwrap(), 200);
+    let url = format!("http://{}/hook", receiver.address);
+    let wanted = json!({"Kind": "webhook", "URL": url, "Topics": ["Job"], "Filter": "Type == JobRegistered",
+        "From": "oldest", "MaxAttempts": 100});
+    let first = leader();
+    until("there is a sink", || {
+        let answer = http::put(places[first].http, "/v1/event/sink/a", &wanted);
+        answer.is_ok_and(|answer| answer.status == 200)
+    });
+    let mut registered = 0;
+    for _ in 0..3 {
+        let before = receiver.received().len();
+        let mut register_some = |some: usize| {
+            for _ in 0..some {
+                let mut job = job(&format!("job-{registered}"), json!({"command": "/bin/true"}));
+                job["Datacenters"] = json!(["nowhere"]);
+                let body = json!({ "Job": job });
+                until("it is registered", || {
+                    let at = places[registered % 3].http;
+                    let other = places[(registered + 1) % 3].http;
+                    [at, other]
+                        .into_iter()
+                        .any(|at| http::put(at, "/v1/jobs", &body).is_ok_and(|answer| answer.status == 200))
+                });
+                registered += 1;
+            }
+        };
+        register_some(10);
+        until("some arrive", || receiver.received().len() > before);
+        let dying = leader();
+        let agent = agents.remove(dying);
+        agent.kill();
+        register_some(10);
+        agents.insert(dying, places[dying].launch());
+    }
+    let names: Vec<String> = (0..registered).map(|number| format!("job-{number}")).collect();
+    until("all arrive", || {
+        let arrived = jobs(&receiver.received());
+        names.iter().all(|name| arrived.contains(name))
+    });
+    let last = leader();
+    until("it is acknowledged", || {
+        let answer = http::get(places[last].http, "/v1/event/sink/a");
+        answer.is_ok_and(|answer| answer.status == 200 && answer.json()["LagBatches"] == 0)
+    });
+    let mut arrived = jobs(&receiver.received());
+    // A request that was answered by nobody was made again, and has an event each time.
+    arrived.dedup();
+    assert_eq!(arrived, names, "in the order in which they were registered");
+}
+
+/// Messages of syslog over TCP as they come, each from behind its length.
+fn syslog_server(address: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind(address).unwrap();
+    let (address, received) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let shared = received.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            loop {
+                let mut length = Vec::new();
+                if reader.read_until(b' ', &mut length).unwrap_or(0) == 0 {
+                    break;
+                }
+                let length: usize = String::from_utf8(length).unwrap().trim().parse().unwrap();
+                let mut message = vec![0; length];
+                reader.read_exact(&mut message).unwrap();
+                shared.lock().unwrap().push(String::from_utf8(message).unwrap());
+            }
+        }
+    });
+    (address, received)
+}
+
+/// Failures are seen while it is tried, a syslog server gets all events, and an address that the server's configuration refuses
+/// is not connected to.
+#[test]
+fn a_syslog_server_gets_every_event_and_a_refused_address_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = AgentConfig::server(directory.path(), "one")
+        .with("server {\n  sinks {\n    deny = [\"127.0.0.9/32\"]\n  }\n}\n");
+    let agent = config.start();
+    until_it_leads(&config);
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let text = format!(
+        "sink \"s\" {{\n  kind = \"syslog\"\n  address = \"{address}\"\n  app_name = \"prod\"\n  topics = [\"Job\"]\n  \
+         filter = \"Type == JobRegistered\"\n  max_attempts = 100\n}}\n"
+    );
+    apply(&agent, directory.path(), &text);
+    register(&agent, "a");
+    until("its failures are seen", || status(&agent, "s")["FailedAttempts"].as_u64() > Some(0));
+    let failing = status(&agent, "s");
+    assert_eq!((&failing["Status"], &failing["Reported"]), (&json!("running"), &json!(true)), "{failing}");
+    let shown = agent.run(&["sink", "status", "s"]).expect_success();
+    assert!(shown.contains("Attempts So Far = ") && shown.contains("onnection refused"), "{shown}");
+    let (_, received) = syslog_server(address);
+    register(&agent, "b");
+    until("both arrive", || received.lock().unwrap().len() == 2);
+    let messages = received.lock().unwrap().clone();
+    for (message, job) in messages.iter().zip(["a", "b"]) {
+        assert!(
+            message.starts_with("<134>1 ") && message.contains(" - prod - JobRegistered [sojourn@32473 id="),
+            "{message}"
+        );
+        assert!(message.contains(&format!("\"Key\":\"{job}\"")), "{message}");
+    }
+    until("it is acknowledged", || status(&agent, "s")["LagBatches"] == 0);
+    let metrics = agent.get("/v1/metrics").to_string();
+    for name in ["sojourn.sinks.sent_total", "sojourn.sinks.failures_total", "sojourn.sinks.send_time"] {
+        assert!(metrics.contains(name), "{name} in {metrics}");
+    }
+
+    let text = "sink \"w\" {\n  kind = \"webhook\"\n  url = \"http://127.0.0.9:1/\"\n  max_attempts = 1\n}\n";
+    apply(&agent, directory.path(), text);
+    register(&agent, "c");
+    until("it is parked", || status(&agent, "w")["Status"] == "parked");
+    let why = status(&agent, "w")["ParkedReason"].to_string();
+    assert!(why.contains("127.0.0.9 is in 127.0.0.9/32, which server.sinks.deny refuses"), "{why}");
 }
 
 struct NatsServer(Child);

@@ -214,6 +214,7 @@ fn errors_show_their_position() {
         ),
         ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported yet"),
         ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
+        ("server { sinks { deny = [\"nowhere\"] } }", "\"deny\": [0]: expected an address or a network"),
         (
             "limits { http_proxies = [\"nowhere\"] }",
             "\"http_proxies\": [0]: expected an address or a network",

@@ -118,7 +118,7 @@ fn run(size: &Size) {
 fn read(history: &History, index: Index) -> Duration {
     let began = Instant::now();
     let state = history.state_at(index).expect("the log reaches back there");
-    let jobs = state.jobs.iter().filter(|job| !job.key.name.is_empty()).count();
+    let jobs = state.jobs.iter().filter(|(_, job)| !job.key.id.is_empty()).count();
     assert!(state.index == index && jobs <= JOBS + 1, "{jobs} jobs at {index}");
     began.elapsed()
 }

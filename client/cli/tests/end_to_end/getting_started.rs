@@ -133,7 +133,7 @@ fn whoever_waits_for_a_job_sees_its_output_and_ends_as_it_did() {
     let failed = agent.run(&["job", "run", "-json", "-wait", path]);
     assert_eq!(failed.code, 7, "{}{}", failed.stdout, failed.stderr);
     assert!(failed.stdout.ends_with("result\n"), "{}", failed.stdout);
-    assert_eq!(failed.stderr, "trouble\n");
+    assert!(failed.stderr.ends_with("trouble\n"), "{}", failed.stderr);
 
     write("echo again", 2);
     let done = agent.run(&["job", "run", "-json", "-wait", path]);
@@ -141,7 +141,7 @@ fn whoever_waits_for_a_job_sees_its_output_and_ends_as_it_did() {
     let mut lines: Vec<&str> = done.stdout.lines().filter(|line| line.contains(" | ")).collect();
     lines.sort_unstable();
     assert_eq!(lines.len(), 2, "what ran before is not shown again: {}", done.stdout);
-    assert!(lines[0].starts_with("once.") && lines[0].ends_with("[0]/task | again"), "{lines:?}");
+    assert!(lines[0].starts_with("once.") && lines[0].ends_with("[0]/main | again"), "{lines:?}");
     for flag in ["-detach", "-output"] {
         let refused = agent.run(&["job", "run", "-json", "-wait", flag, path]).expect_failure();
         assert!(refused.contains("-wait cannot be given with"), "{refused}");

@@ -57,7 +57,8 @@ enum TargetKind {
     Otlp,
 }
 
-/// Only the fields of its kind are set. The fields may grow.
+/// Only the fields of its kind are set. The fields may grow: what came later stands there only where it says something, so that
+/// what is logged of the others stays what it was.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 struct TargetDocument {
@@ -67,10 +68,18 @@ struct TargetDocument {
     subject: String,
     max_bytes: u64,
     max_files: u32,
+    #[serde(skip_serializing_if = "is_default")]
     tls: bool,
+    #[serde(skip_serializing_if = "is_default")]
     transport: SyslogTransport,
+    #[serde(skip_serializing_if = "is_default")]
     facility: u8,
+    #[serde(skip_serializing_if = "is_default")]
     app_name: String,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl From<EventSinkTarget> for TargetDocument {

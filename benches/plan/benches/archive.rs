@@ -58,7 +58,7 @@ fn written(dir: &Path, jobs: usize) -> (u64, usize) {
     for number in 0..jobs {
         let name = format!("job-{number}");
         log.begin(&name, PER_JOB);
-        log.end(&name, false);
+        log.end(&name);
     }
     log.flush();
     (log.state.index.0, log.events)

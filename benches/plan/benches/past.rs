@@ -1,6 +1,6 @@
 //! `cargo bench -p plan-bench --bench past -- [events]`: what it takes to read any moment of a long log.
 //!
-//! The log: 1,000 nodes, and 1,000 jobs of ten allocations at any time. The oldest job ends, is stopped, purged and collected, and a new one
+//! The log: 1,000 nodes, and 1,000 jobs of ten allocations at any time. The oldest job ends, is stopped and collected, and a new one
 //! is registered, placed and reported running, one report a batch, until there are so many events (10 million). Its history is indexed,
 //! with images. Then, of moments all over the log at random, as a list of jobs reads them:
 //!
@@ -151,7 +151,7 @@ impl Load {
 
     /// The oldest job makes room for a new one.
     fn step(&mut self) {
-        self.log.end(&format!("job-{}", self.begun - self.jobs), true);
+        self.log.end(&format!("job-{}", self.begun - self.jobs));
         self.log.collect();
         self.log.begin(&format!("job-{}", self.begun), PER_JOB);
         self.begun += 1;

@@ -59,9 +59,10 @@ impl WrittenLog {
     }
 
     /// Its nodes report that it is complete, and it is stopped.
-    pub fn end(&mut self, name: &str, purge: bool) {
+    pub fn end(&mut self, name: &str) {
         self.allocs(name).into_iter().for_each(|alloc| self.report(alloc, "complete", "dead"));
-        let (key, eval_priority, no_shutdown_delay) = (JobKey::new("default", name), None, false);
+        let (key, eval_priority) = (JobKey::new("default", name), None);
+        let (purge, no_shutdown_delay) = (false, false);
         let stopped = self.submit(&Command::DeregisterJob { key, purge, eval_priority, no_shutdown_delay });
         stopped.into_iter().for_each(|eval| self.settle(eval));
     }

@@ -1,6 +1,6 @@
 //! Which addresses may be connected to.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::LazyLock;
 
 use ipnet::IpNet;
@@ -40,6 +40,24 @@ impl AddressRules {
     pub fn anywhere() -> AddressRules {
         let allow = ["0.0.0.0/0", "::/0"].map(|text| text.parse().expect("it is a network")).to_vec();
         AddressRules { allow, ..AddressRules::default() }
+    }
+
+    /// Those of a host's addresses that are allowed: one at least.
+    ///
+    /// # Errors
+    /// There is none: what refuses the last one.
+    pub(crate) fn allowed_of(
+        &self,
+        addresses: impl Iterator<Item = SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, String> {
+        let (mut allowed, mut why) = (Vec::new(), "the host has no address".to_string());
+        for address in addresses {
+            match self.check(address.ip()) {
+                Ok(()) => allowed.push(address),
+                Err(refused) => why = refused,
+            }
+        }
+        if allowed.is_empty() { Err(why) } else { Ok(allowed) }
     }
 
     /// # Errors

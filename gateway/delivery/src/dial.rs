@@ -1,6 +1,5 @@
 //! Connections to addresses that the rules allow, with TLS and without.
 
-use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -28,12 +27,8 @@ pub type Connection = Box<dyn Stream>;
 /// # Errors
 /// Why there is none, with the address.
 pub async fn connect(address: &str, rules: &AddressRules) -> Result<TcpStream, String> {
-    let mut why = "the host has no address".to_string();
-    for to in addresses(address).await? {
-        if let Err(refused) = rules.check(to.ip()) {
-            why = refused;
-            continue;
-        }
+    let mut why = String::new();
+    for to in addresses(address, rules).await? {
         match TcpStream::connect(to).await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
             Ok(stream) => return Ok(stream),
             Err(error) => why = error.to_string(),
@@ -47,19 +42,12 @@ pub async fn connect(address: &str, rules: &AddressRules) -> Result<TcpStream, S
 /// # Errors
 /// Why there is none, with the address.
 pub async fn allowed(address: &str, rules: &AddressRules) -> Result<SocketAddr, String> {
-    let mut why = "the host has no address".to_string();
-    for to in addresses(address).await? {
-        match rules.check(to.ip()) {
-            Ok(()) => return Ok(to),
-            Err(refused) => why = refused,
-        }
-    }
-    Err(format!("{address}: {why}"))
+    Ok(addresses(address, rules).await?[0])
 }
 
-async fn addresses(address: &str) -> Result<Vec<SocketAddr>, String> {
+async fn addresses(address: &str, rules: &AddressRules) -> Result<Vec<SocketAddr>, String> {
     let found = lookup_host(address).await.map_err(|error| format!("{address}: {error}"))?;
-    Ok(found.collect())
+    rules.allowed_of(found).map_err(|why| format!("{address}: {why}"))
 }
 
 /// The same connection with TLS: who is at the other end has to be the host of `HOST:PORT`.
@@ -115,16 +103,7 @@ impl Resolve for Guarded {
         let rules = self.0.clone();
         Box::pin(async move {
             let found = lookup_host((name.as_str(), 0)).await?;
-            let (mut good, mut why) = (Vec::new(), "the host has no address".to_string());
-            for to in found {
-                match rules.check(to.ip()) {
-                    Ok(()) => good.push(to),
-                    Err(refused) => why = refused,
-                }
-            }
-            if good.is_empty() {
-                return Err(Box::<dyn Error + Send + Sync>::from(format!("{}: {why}", name.as_str())));
-            }
+            let good = rules.allowed_of(found).map_err(|why| format!("{}: {why}", name.as_str()))?;
             Ok(Box::new(good.into_iter()) as Addrs)
         })
     }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::call::{Doing, Outcome};
 use crate::flags::Flag;
 use crate::output::{write_err, write_out};
-use crate::task_log;
+use crate::{layout, task_log};
 
 pub(crate) const WAIT: Flag<bool> = Flag::switch(
     "wait",
@@ -43,25 +43,23 @@ pub(crate) async fn until_ended(client: &Client, namespace: &str, id: &str, sinc
     let mut after = Index::ZERO;
     let mut output = Output::new(client, since);
     loop {
-        let newer = query().newer_than(after, BLOCK);
-        let answer = client.job_allocations(id, newer).await.doing("querying allocations")?;
+        // First the job: what its allocations are once it has ended is the last that is known of them.
         let job = client.job(id, query()).await.doing("querying job")?.value;
+        let ended = job.status.as_deref() == Some("dead");
+        let wanted = if ended { query() } else { query().newer_than(after, BLOCK) };
+        let answer = client.job_allocations(id, wanted).await.doing("querying allocations")?;
         output.follow_all(&job, &answer.value);
-        if job.status.as_deref() == Some("dead") {
-            break;
+        if ended {
+            let counted = answer.value.iter().filter(|alloc| output.attended.contains(&alloc.id));
+            let code = exit_code(counted);
+            output.complete().await;
+            return Ok(code);
         }
         if answer.index == Index::ZERO {
             tokio::time::sleep(POLL).await;
         }
         after = answer.index;
     }
-    // The job may have ended after the allocations were read.
-    let job = client.job(id, query()).await.doing("querying job")?.value;
-    let allocs = client.job_allocations(id, query()).await.doing("querying allocations")?.value;
-    output.follow_all(&job, &allocs);
-    let code = exit_code(allocs.iter().filter(|alloc| output.attended.contains(&alloc.id)));
-    output.complete().await;
-    Ok(code)
 }
 
 /// What is being printed.
@@ -84,7 +82,8 @@ impl Output {
     fn follow_all(&mut self, job: &Job, allocs: &[AllocationListStub]) {
         let is_one = is_of_one_task(job);
         for alloc in allocs {
-            if alloc.create_index < self.since && has_ended(alloc) && !self.attended.contains(&alloc.id) {
+            let is_over = layout::alloc::is_over(&alloc.client_status);
+            if alloc.create_index < self.since && is_over && !self.attended.contains(&alloc.id) {
                 // Of a run before.
                 continue;
             }
@@ -146,10 +145,6 @@ fn is_of_one_task(job: &Job) -> bool {
     let tasks = |group: &model::document::TaskGroup| group.count.unwrap_or(1) * group.tasks.len() as i64;
     let per_node = matches!(job.kind.as_deref(), Some("system" | "sysbatch"));
     !per_node && job.task_groups.iter().map(tasks).sum::<i64>() == 1
-}
-
-fn has_ended(alloc: &AllocationListStub) -> bool {
-    matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
 fn has_begun(state: &TaskState) -> bool {

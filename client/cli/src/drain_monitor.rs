@@ -7,6 +7,7 @@ use model::document::Allocation;
 use sdk::{Client, Query};
 
 use crate::call::{Doing, Outcome, now};
+use crate::layout;
 use crate::output::{OutputStyle, write_out};
 
 /// How often the node and its allocations are read.
@@ -54,7 +55,7 @@ fn how_it_ended(node: &str, status: Option<&str>) -> String {
 }
 
 fn has_ended(alloc: &Allocation) -> bool {
-    matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
+    layout::alloc::is_over(&alloc.client_status)
 }
 
 /// The drain does not move it.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use model::document::Allocation;
 use sdk::{Client, Frames, Query};
 
+use crate::layout;
+
 /// How often the task's state is polled, and how long its log must be silent after the task's end.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -53,5 +55,5 @@ async fn until_dead(client: &Client, id: &str, task: &str) {
 
 fn has_ended(alloc: &Allocation, task: &str) -> bool {
     let dead = alloc.task_states.get(task).is_some_and(|state| state.state == "dead");
-    dead || matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
+    dead || layout::alloc::is_over(&alloc.client_status)
 }

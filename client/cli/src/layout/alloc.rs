@@ -1,11 +1,17 @@
 //! Allocations: the list, the block, addresses, tasks and their events.
 
+use model::ClientStatus;
 use model::document::{
     AllocDeploymentStatus, Allocation, AllocationListStub, Job, PortMapping, Task, TaskState,
 };
 
 use super::{cell, metrics};
 use crate::output::{OutputStyle, Table, fields};
+
+/// The node will not run it any more, by its client status.
+pub(crate) fn is_over(client_status: &str) -> bool {
+    ClientStatus::from_word(client_status).is_some_and(ClientStatus::is_terminal)
+}
 
 /// The list of allocations, newest first.
 pub(crate) fn table(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {

@@ -104,8 +104,7 @@ fn allocation(row: &Row) -> String {
     if row.is_new() {
         return format!("{subject} was placed on {node}");
     }
-    let over = matches!(client, "complete" | "failed" | "lost");
-    if wanted != "run" && !over {
+    if wanted != "run" && !super::alloc::is_over(client) {
         let why = described(row.text("DesiredDescription"));
         return format!("{subject} on {node} is {client} and has to end{why}");
     }

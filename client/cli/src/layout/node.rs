@@ -172,7 +172,7 @@ pub(crate) fn allocated(style: &OutputStyle, node: &Node, allocs: &[Allocation])
 
 /// True while the allocation holds its resources.
 fn is_live(alloc: &Allocation) -> bool {
-    !matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
+    !super::alloc::is_over(&alloc.client_status)
 }
 
 /// Names and values of the node, as jobs' constraints see them.

@@ -28,7 +28,7 @@ use journal::store::{Directory, File, Files};
 use journal::{EncodedBatch, Journal, ProposeError};
 use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, Command, CommandRecord, Digest, LoggedEvent, NodeStatus, Request, RequestId};
-use plan_bench::{Committed, is_trial, node, node_id};
+use plan_bench::{Committed, is_trial, node, node_id, percentiles};
 use raft::{Driving, Found, Member, RaftJournal, Settings, Timings};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -340,12 +340,6 @@ fn bare(count: usize) -> String {
         start.elapsed()
     });
     percentiles(&mut took.collect::<Vec<_>>())
-}
-
-fn percentiles(took: &mut [Duration]) -> String {
-    took.sort_unstable();
-    let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
-    format!("p50 {:.0?} p99 {:.0?}", at(0.50), at(0.99))
 }
 
 fn settings() -> control::Settings {

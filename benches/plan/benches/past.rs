@@ -21,7 +21,7 @@ use journal::{EncodedBatch, Freshness, IndexCallback, Journal, KeepError, Propos
 use model::{AllocId, Image};
 use parking_lot::Mutex;
 use plan_bench::written::WrittenLog;
-use plan_bench::{is_trial, resident};
+use plan_bench::{is_trial, percentiles, resident};
 use state::State;
 
 const NODES: usize = 1_000;
@@ -52,7 +52,7 @@ fn main() {
 
 fn run(size: &Size) {
     let dir = tempfile::tempdir().expect("a directory on the disk under test");
-    let (log, world) = (dir.path().join("log"), dir.path().join("history"));
+    let (log, index) = (dir.path().join("log"), dir.path().join("history"));
     std::fs::create_dir(&log).expect("the directory is writable");
     let began = Instant::now();
     let mut load = Load::new(&log, size);
@@ -65,7 +65,7 @@ fn run(size: &Size) {
     let published = Published(Arc::new(Mutex::new(Arc::new(load.log.state.clone()))));
     let journal = Arc::new(ReadLog { store: load.log.store.clone(), committed: AtomicU64::new(last.0) });
     let open = || {
-        let history = History::open(Some(world.clone()), journal.clone(), published.clone(), MEMORY);
+        let history = History::open(Some(index.clone()), journal.clone(), published.clone(), MEMORY);
         let history = history.expect("nobody else uses the directory");
         history.transitions(AllocId::default(), last, PATIENCE).expect("the log can be indexed");
         history
@@ -97,20 +97,22 @@ fn run(size: &Size) {
     );
 
     print("a write alone", load.paced(size.written_for, &journal, &published));
-    let (stop, asked) = (Arc::new(AtomicBool::new(false)), history.clone());
-    let stopped = stop.clone();
-    let reader = std::thread::spawn(move || {
-        let mut rng = Rng::new(2);
-        let mut times = Vec::new();
-        while !stopped.load(Ordering::Relaxed) {
-            times.push(read(&asked, Index(1 + rng.below(last.0))));
-        }
-        times
+    let stop = AtomicBool::new(false);
+    let (beside, reads) = std::thread::scope(|threads| {
+        let reader = threads.spawn(|| {
+            let mut rng = Rng::new(2);
+            let mut times = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                times.push(read(&history, Index(1 + rng.below(last.0))));
+            }
+            times
+        });
+        let beside = load.paced(size.written_for, &journal, &published);
+        stop.store(true, Ordering::Relaxed);
+        (beside, reader.join().expect("the reader reads until it is stopped"))
     });
-    let beside = load.paced(size.written_for, &journal, &published);
-    stop.store(true, Ordering::Relaxed);
     print("a write beside a reader of the past", beside);
-    print("the reads beside it", reader.join().expect("the reader ends when it is told to"));
+    print("the reads beside it", reads);
     history.shutdown();
 }
 
@@ -124,15 +126,8 @@ fn read(history: &History, index: Index) -> Duration {
 }
 
 fn print(what: &str, mut times: Vec<Duration>) {
-    times.sort_unstable();
-    let at = |part: usize| times[(times.len() * part / 100).min(times.len() - 1)];
-    println!(
-        "{what}: {} times, p50 {:.1?}, p99 {:.1?}, at most {:.1?}",
-        times.len(),
-        at(50),
-        at(99),
-        at(100)
-    );
+    let most = percentiles(&mut times);
+    println!("{what}: {} times, {most}, at most {:.1?}", times.len(), times[times.len() - 1]);
 }
 
 /// What goes on in the cluster.

@@ -4,6 +4,7 @@ pub mod evaluations;
 pub mod written;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Index;
 use journal::{EncodedBatch, Sink};
@@ -23,6 +24,13 @@ pub fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<usize>().ok());
     pages.unwrap_or(0) * 4096
+}
+
+/// How long most of them took, and all but one in a hundred.
+pub fn percentiles(took: &mut [Duration]) -> String {
+    took.sort_unstable();
+    let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
+    format!("p50 {:.1?} p99 {:.1?}", at(0.50), at(0.99))
 }
 
 /// A state of ready nodes and nothing else.

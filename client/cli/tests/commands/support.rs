@@ -1,7 +1,7 @@
 //! A fake HTTP API that answers from a table, and the program that calls it.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -141,7 +141,10 @@ fn answer(stream: &TcpStream, routes: &mut BTreeMap<String, String>) -> Option<S
     let head =
         format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nX-Nomad-Index: 7\r\nConnection: close");
     let mut stream = stream;
-    write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    if let Err(error) = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()) {
+        // A command whose time is over has not waited for the answer.
+        assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
+    }
     let request = format!("{} {}", first.trim_end_matches(" HTTP/1.1\r\n"), String::from_utf8(sent).unwrap());
     Some(request.trim_end().to_string())
 }

@@ -346,7 +346,10 @@ async fn only_who_may_read_everything_and_plan_the_change_is_answered() {
 #[tokio::test]
 async fn more_than_two_at_once_are_asked_to_come_again() {
     let cluster = begun().await;
-    let body = json!({"changes": [{"drain": "node-1"}]});
+    // Enough to do that the first are not done before the last has asked.
+    let changes =
+        json!([{"add": {"like": "node-1", "count": 1_000}}, {"add": {"like": "node-2", "count": 1_000}}]);
+    let body = json!({ "changes": changes });
     let all = join_all((0..4).map(|_| ask(&cluster, &body))).await;
     let statuses: Vec<u16> = all.iter().map(|got| got.status.as_u16()).collect();
     assert_eq!(statuses, [200, 200, 429, 429]);

@@ -122,9 +122,9 @@ export const isStreaming = signal(false);
 
 /**
  * What is at this path, read again when an event of one of the topics comes (or every five seconds where there is no stream),
- * while the tab is looked at. Of a moment in the past it is read once.
+ * while the tab is looked at. Of a moment in the past it is read once. What no event speaks of `polls`: every five seconds.
  */
-export function useGet<T>(where: string, topics: string[], { now = false, quiet = false } = {}): Got<T> {
+export function useGet<T>(where: string, topics: string[], { now = false, quiet = false, polls = false } = {}): Got<T> {
   const [state, setState] = useState<{ where: string; data?: T; error?: Error; next: string | null }>({
     where,
     next: null,
@@ -174,7 +174,8 @@ export function useGet<T>(where: string, topics: string[], { now = false, quiet 
     document.addEventListener("visibilitychange", shown);
     const wrote = (): void => soon(0);
     readers.add(wrote);
-    const poll = topics.length ? setInterval(soon, streams ? SELDOM_MS : POLL_MS) : undefined;
+    const every = streams && !polls ? SELDOM_MS : POLL_MS;
+    const poll = polls || topics.length ? setInterval(soon, every) : undefined;
     return () => {
       clearTimeout(timer);
       clearInterval(poll);
@@ -183,7 +184,7 @@ export function useGet<T>(where: string, topics: string[], { now = false, quiet 
       document.removeEventListener("visibilitychange", shown);
       stop.abort();
     };
-  }, [where, moment, secret, streams, round, topics.join()]);
+  }, [where, moment, secret, streams, round, polls, topics.join()]);
   // What was asked for before is not shown under another name.
   const isSame = state.where === where;
   return {

@@ -5,12 +5,15 @@ import { signal } from "@preact/signals";
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
 import { call, denied, get, isStreaming, newest, put, reached, token, useGet, useToken } from "./api";
-import { Choice, Dialog, Link, Said } from "./parts";
+import { Choice, Link, Said } from "./parts";
 import { address, at, change, namespace, param, parts } from "./place";
 import { Palette, isFinding } from "./palette";
 import { Scrubber, words } from "./scrubber";
+import { SignIn, isSigningIn, returned } from "./signin";
 import { follow } from "./stream";
+import { Access } from "./views/access";
 import { AllocView, Allocs } from "./views/alloc";
+import { Delivery } from "./views/delivery";
 import { EvalView, Evals } from "./views/evals";
 import { Events } from "./views/events";
 import { JobView } from "./views/job";
@@ -21,6 +24,7 @@ import { Namespaces, Services, Variables, Volumes } from "./views/rest";
 import { Run } from "./views/run";
 import { Servers } from "./views/servers";
 import { Topology } from "./views/topology";
+import { WhatIf } from "./views/whatif";
 
 const PLACES: [string, string][] = [
   ["jobs", "Jobs"],
@@ -32,11 +36,14 @@ const PLACES: [string, string][] = [
   ["events", "Events"],
   ["lanes", "Lanes"],
   ["topology", "Topology"],
+  ["whatif", "What if?"],
+  ["delivery", "Sinks"],
   ["", ""],
   ["services", "Services"],
   ["variables", "Variables"],
   ["volumes", "Volumes"],
   ["namespaces", "Namespaces"],
+  ["access-control", "Access control"],
 ];
 
 function View(): JSX.Element {
@@ -70,6 +77,15 @@ function View(): JSX.Element {
       return <Volumes />;
     case "namespaces":
       return <Namespaces />;
+    case "whatif":
+      return <WhatIf />;
+    case "delivery":
+      return <Delivery name={name} />;
+    case "access-control":
+      return <Access part={name ?? "tokens"} name={part} />;
+    case "settings":
+      // Where providers of identities send people back to, as they do for Nomad's page.
+      return <Access part="tokens" />;
     default:
       return (
         <p class="empty">
@@ -77,46 +93,6 @@ function View(): JSX.Element {
         </p>
       );
   }
-}
-
-const isSigningIn = signal(false);
-
-function SignIn(): JSX.Element {
-  const send = (event: SubmitEvent): void => {
-    event.preventDefault();
-    useToken(String(new FormData(event.target as HTMLFormElement).get("token") ?? ""));
-    isSigningIn.value = false;
-  };
-  return (
-    <Dialog title="Token" close={() => (isSigningIn.value = false)}>
-      <form onSubmit={send}>
-        <label class="field">
-          <span>Secret ID. It is kept for this tab until it is closed.</span>
-          <input type="password" name="token" autocomplete="off" placeholder={token.value && "another one"} required />
-        </label>
-        <p class="actions">
-          {token.value && (
-            <button
-              type="button"
-              class="danger"
-              onClick={() => {
-                useToken("");
-                isSigningIn.value = false;
-              }}
-            >
-              Forget it
-            </button>
-          )}
-          <button type="button" onClick={() => (isSigningIn.value = false)}>
-            Leave it
-          </button>
-          <button type="submit" class="strong">
-            Use it
-          </button>
-        </p>
-      </form>
-    </Dialog>
-  );
 }
 
 function Connection(): JSX.Element {
@@ -277,6 +253,7 @@ addEventListener("keydown", (event) => {
 
 applyTheme();
 await exchange();
+await returned();
 await fixMoment();
 follow();
 void get("/v1/status/leader", { now: true, quiet: true }).catch(() => undefined);

@@ -24,7 +24,7 @@ export function Link({ to, children, ...rest }: { to: string } & Omit<ComponentP
 }
 
 const GOOD = ["running", "ready", "successful", "alive", "eligible", "passing", "healthy", "complete", "leader"];
-const BAD = ["failed", "lost", "down", "cancelled", "canceled", "left", "evict", "unhealthy"];
+const BAD = ["failed", "lost", "down", "cancelled", "canceled", "left", "evict", "unhealthy", "parked", "gap"];
 const WARN = ["pending", "blocked", "unknown", "disconnected", "initializing", "ineligible", "paused", "draining", "starting"];
 
 /** The word a status is, with a mark of its kind besides the colour. */

@@ -47,6 +47,12 @@ export function address(...path: string[]): string {
   return `${ROOT}/${path.map(encodeURIComponent).join("/")}${query && `?${query}`}`;
 }
 
+/** The view that tries a change out. */
+export function trying(change: string): string {
+  const to = address("whatif");
+  return `${to}${to.includes("?") ? "&" : "?"}try=${encodeURIComponent(change)}`;
+}
+
 export function go(to: string): void {
   if (to === here.value) return;
   history.pushState(null, "", to);

@@ -21,6 +21,9 @@ try {
   const alloc = (await agent.allocs("web")).find((one) => one.ClientStatus === "running");
   const [node] = await agent.ask("/v1/nodes");
   const [evaluation] = await agent.ask("/v1/job/too-big/evaluations");
+  await agent.ask("/v1/event/sink/hook", { Kind: "webhook", URL: "http://127.0.0.1:9/events", From: "oldest", Namespace: "*", MaxAttempts: 1 });
+  await agent.ask("/v1/event/cursor/billing", { From: "oldest", Topics: ["Job", "Allocation"], Namespace: "*", TTL: "72h" });
+  await until("a sink is parked", async () => (await agent.ask("/v1/event/sink/hook")).Status === "parked");
   const at = new Date(Date.now() - 2000).toISOString();
   const views = {
     jobs: "jobs",
@@ -53,6 +56,9 @@ try {
     variable: `variables/${encodeURIComponent("nomad/jobs/web")}@default`,
     volumes: "volumes",
     namespaces: "namespaces",
+    whatif: "whatif?try=add 1 like one and drain one",
+    delivery: "delivery",
+    sink: "delivery/hook",
   };
   for (const colorScheme of ["dark", "light"]) {
     for (const width of [1280, 390]) {

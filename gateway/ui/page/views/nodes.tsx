@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { path, put, useGet } from "../api";
 import { mib, plural } from "../format";
 import { Action, Ago, Choice, Facts, Find, Form, Link, Meter, Missing, Section, Status, Table, Tabs, Title } from "../parts";
-import { address } from "../place";
+import { address, trying } from "../place";
 import type { Alloc, Node, NodeStub } from "../types";
 import { AllocTable } from "./alloc";
 import { History } from "./history";
@@ -115,6 +115,11 @@ function Actions({ of }: { of: Node }): JSX.Element {
   const isEligible = of.SchedulingEligibility === "eligible";
   return (
     <>
+      {!of.Drain && (
+        <Link to={trying(`drain ${of.Name}`)}>
+          What if it is drained?
+        </Link>
+      )}
       {!of.Drain && (
         <Action
           name={isEligible ? "Make ineligible" : "Make eligible"}

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { path, useGet } from "../api";
 import { Ago, Link, Missing, Section } from "../parts";
-import { address } from "../place";
+import { address, trying } from "../place";
 import { shortage } from "./run";
 
 interface Wait {
@@ -169,6 +169,11 @@ function Group({ name, of }: { name: string; of: Reasons }): JSX.Element {
             `None of ${of.Tried} changes that were tried would help.`
           )}
           {of.HintsCutShort && <span class="quiet"> Not all were tried.</span>}
+          {nearest[0] && (
+            <p>
+              <Link to={trying(`add 1 like ${nearest[0].NodeName}`)}>Try one more client like {nearest[0].NodeName}</Link>
+            </p>
+          )}
         </div>
       )}
     </>

@@ -23,14 +23,14 @@ const FOUND_BY: [(Layer, Bug, u64); 18] = [
     (Layer::Log, Bug::CursorOffByOne, 5),
     (Layer::Model, Bug::LeadsBlind("broker"), 16),
     (Layer::Model, Bug::LeadsBlind("heartbeats"), 11),
-    (Layer::Model, Bug::LeadsBlind("launches"), 34),
+    (Layer::Model, Bug::LeadsBlind("launches"), 35),
     (Layer::Model, Bug::LeadsBlind("locks"), 95),
     (Layer::Model, Bug::Forgets("locks"), 5),
     (Layer::Model, Bug::OldReturnsEnd, 74),
     (Layer::Model, Bug::ManyWriters, 62),
-    (Layer::Model, Bug::ForgottenInUse, 15),
-    (Layer::Model, Bug::StickyWanders, 15),
-    (Layer::Model, Bug::VolumesWakeNobody, 41),
+    (Layer::Model, Bug::ForgottenInUse, 30),
+    (Layer::Model, Bug::StickyWanders, 41),
+    (Layer::Model, Bug::VolumesWakeNobody, 8),
 ];
 
 fn violated(layer: Layer, seed: u64, bug: Option<Bug>) -> Option<String> {

@@ -6,13 +6,14 @@ import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
 import { call, denied, get, isStreaming, newest, put, reached, token, useGet, useToken } from "./api";
 import { Choice, Link, Said } from "./parts";
-import { address, at, change, namespace, param, parts } from "./place";
+import { address, at, change, namespace, param, parts, since } from "./place";
 import { Palette, isFinding } from "./palette";
 import { Scrubber, words } from "./scrubber";
 import { SignIn, isSigningIn, returned } from "./signin";
 import { follow } from "./stream";
 import { Access } from "./views/access";
 import { AllocView, Allocs } from "./views/alloc";
+import { Compare } from "./views/compare";
 import { Delivery } from "./views/delivery";
 import { EvalView, Evals } from "./views/evals";
 import { Events } from "./views/events";
@@ -36,6 +37,7 @@ const PLACES: [string, string][] = [
   ["events", "Events"],
   ["lanes", "Lanes"],
   ["topology", "Topology"],
+  ["compare", "Compare"],
   ["whatif", "What if?"],
   ["delivery", "Sinks"],
   ["", ""],
@@ -77,6 +79,8 @@ function View(): JSX.Element {
       return <Volumes />;
     case "namespaces":
       return <Namespaces />;
+    case "compare":
+      return <Compare />;
     case "whatif":
       return <WhatIf />;
     case "delivery":
@@ -179,6 +183,7 @@ function Frame(): JSX.Element {
           <div class="past" role="status">
             <strong>The past: {words(moment)}.</strong>
             <span>Everything is shown as it was then, and nothing can be changed.</span>
+            <Link to={since(moment)}>What has changed since?</Link>
             <button type="button" onClick={() => change({ at: "" })}>
               Back to now
             </button>

@@ -15,7 +15,7 @@ interface Found {
   to: string;
 }
 
-const VIEWS = ["jobs", "allocations", "evaluations", "clients", "servers", "events", "lanes", "topology", "services", "variables", "volumes", "namespaces", "whatif", "delivery", "access-control"];
+const VIEWS = ["jobs", "allocations", "evaluations", "clients", "servers", "events", "lanes", "topology", "services", "variables", "volumes", "namespaces", "compare", "whatif", "delivery", "access-control"];
 
 interface Match {
   ID: string;

@@ -53,6 +53,12 @@ export function trying(change: string): string {
   return `${to}${to.includes("?") ? "&" : "?"}try=${encodeURIComponent(change)}`;
 }
 
+/** The view that sets a moment beside now. */
+export function since(moment: string): string {
+  const space = param("namespace");
+  return `${ROOT}/compare?from=${encodeURIComponent(moment)}${space && `&namespace=${encodeURIComponent(space)}`}`;
+}
+
 export function go(to: string): void {
   if (to === here.value) return;
   history.pushState(null, "", to);

@@ -1,4 +1,4 @@
-use api::{Variable, VariableMetadata, VariableVersion};
+use api::{Variable, VariableErasure, VariableMetadata, VariableVersion};
 use model::document::input;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
@@ -73,6 +73,16 @@ impl Client {
             (_, None) => Ok(None),
             (_, Some(conflict)) => Ok(Some(conflict)),
         }
+    }
+
+    /// `DELETE /v1/var/:path?forget`: deletes it, and has all servers erase what it ever held. Ours.
+    pub async fn forget_variable(&self, path: &str) -> Result<VariableErasure, Error> {
+        Ok(self.delete(&route(path), Query::new().flag("forget", true)).await?.value)
+    }
+
+    /// `GET /v1/var/:path?forgotten`: how far that is, the newest first. Ours.
+    pub async fn variable_erasures(&self, path: &str) -> Result<Vec<VariableErasure>, Error> {
+        Ok(self.get(&route(path), Query::new().flag("forgotten", true)).await?.value)
     }
 
     async fn change_variable(&self, variable: &Variable, query: Query) -> Result<VariableChange, Error> {

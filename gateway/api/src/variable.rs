@@ -1,7 +1,7 @@
 //! Variables.
 
 use model::document::shape::{duration_or_empty, is_zero};
-use model::document::{Duration, Map};
+use model::document::{Duration, List, Map};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// `Variable` of Nomad's API.
@@ -60,6 +60,33 @@ pub struct VariableVersion {
     pub accessor_id: String,
     /// The name of that token.
     pub author: String,
+}
+
+/// How far it is with the erasure of a variable that was forgotten. Ours alone.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct VariableErasure {
+    pub namespace: String,
+    pub path: String,
+    /// The index at which it was forgotten.
+    pub forgotten_at: u64,
+    /// No server can open any more what the variable held.
+    pub complete: bool,
+    /// Servers that have not said so yet.
+    pub pending: List<ErasurePending>,
+    /// What was written before this index is encrypted with a root key, which stays; zero where nothing was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kept_before: u64,
+}
+
+/// A server that may still be able to open what was forgotten. Ours alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ErasurePending {
+    #[serde(rename = "ID")]
+    pub id: String,
+    /// Empty while no other server knows it.
+    pub name: String,
 }
 
 /// Text like `1m30s` in JSON, empty for none; in msgpack it is a number as everywhere.

@@ -163,6 +163,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         }),
         Event::VariableSet(_)
         | Event::VariableDeleted(_)
+        | Event::VariableForgotten(_)
         | Event::VariableLockAcquired(_)
         | Event::VariableLockReleased(_) => Some("VariableUpdated"),
         Event::ServicesRegistered(_) => Some("ServiceRegistration"),
@@ -199,6 +200,9 @@ impl Removed {
                     removed.services.extend(own.map(registration));
                 }
                 Event::VariableDeleted(e) => {
+                    removed.variables.extend(state.variables.get(&e.key).map(|row| metadata(&e.key, row)));
+                }
+                Event::VariableForgotten(e) => {
                     removed.variables.extend(state.variables.get(&e.key).map(|row| metadata(&e.key, row)));
                 }
                 _ => {}
@@ -262,6 +266,7 @@ impl Listing<'_> {
             }
             Event::VariableSet(e) => self.variable(kind, &e.key),
             Event::VariableDeleted(e) => self.variable(kind, &e.key),
+            Event::VariableForgotten(e) => self.variable(kind, &e.key),
             Event::VariableLockAcquired(e) => self.variable(kind, &e.key),
             Event::VariableLockReleased(e) => self.variable(kind, &e.key),
             Event::ServicesRegistered(e) => self.registered(kind, e.alloc, &e.services),

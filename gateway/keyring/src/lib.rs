@@ -10,6 +10,7 @@ mod secret;
 mod signing;
 mod step;
 mod token;
+mod tree;
 mod usage;
 
 pub use claims::{
@@ -22,6 +23,7 @@ pub use secret::ServerSecret;
 pub use signing::SigningKey;
 pub use step::{OldAfter, RootKeySettings, STUCK_AFTER, Step, Viewpoint, next_step};
 pub use token::{Signer, TokenError, is_expired, said, verify};
+pub use tree::{KeyTree, KeyTrees};
 pub use usage::{is_used, uses_identity};
 
 /// Why a key cannot be used.
@@ -38,4 +40,9 @@ pub enum KeyError {
     Open(base::Uuid),
     #[error("root key {0} is neither an RSA key nor an Ed25519 key")]
     Content(base::Uuid),
+    #[error("this server does not have the key tree {0} yet, or lost it")]
+    Tree(base::Uuid),
+    /// Forgotten.
+    #[error("the key is erased")]
+    Erased,
 }

@@ -30,7 +30,8 @@ pub fn next_rekey(signer: &Signer, state: &State) -> Option<Command> {
             break;
         }
         let opened = signer.open_items(&state.keyring, key, &version.items);
-        let Ok(items) = opened.and_then(|items| signer.seal_items(&state.keyring, key, &items)) else {
+        let Ok(items) = opened.and_then(|items| signer.seal_items_with_root_key(&state.keyring, key, &items))
+        else {
             continue;
         };
         bytes += items.sealed.bytes.len();

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 1 | version: 1 |
 //! | 32 | X25519 public key, drawn for this seal alone |
-//! | n | XChaCha20-Poly1305 over the private key, with its id and the server's as associated data |
+//! | n | XChaCha20-Poly1305 over the private key (or the key tree), with its id and the server's as associated data |
 //!
 //! The cipher's key comes out of what both X25519 keys agree on, and both of them. It seals one thing only, so the nonce
 //! is zero.
@@ -16,7 +16,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use model::SealedKey;
 
-use crate::{KeyError, SigningKey};
+use crate::{KeyError, KeyTree, SigningKey};
 
 const VERSION: u8 = 1;
 const CONTEXT: &str = "sojourn 2026 root key sealed for a server";
@@ -49,6 +49,16 @@ impl ServerSecret {
     /// # Errors
     /// [`KeyError::Open`], [`KeyError::Content`].
     pub fn open(&self, key: Uuid, sealed: &[u8]) -> Result<SigningKey, KeyError> {
+        SigningKey::from_pkcs8(key, &self.open_bytes(key, sealed)?)
+    }
+
+    /// # Errors
+    /// [`KeyError::Open`]; [`KeyError::Content`] for what is no key tree.
+    pub fn open_tree(&self, tree: Uuid, sealed: &[u8]) -> Result<KeyTree, KeyError> {
+        KeyTree::from_bytes(tree, &self.open_bytes(tree, sealed)?).ok_or(KeyError::Content(tree))
+    }
+
+    fn open_bytes(&self, key: Uuid, sealed: &[u8]) -> Result<Vec<u8>, KeyError> {
         let refuse = || KeyError::Open(key);
         let (&[version], rest) = sealed.split_first_chunk().ok_or_else(refuse)?;
         let (once, content) = rest.split_first_chunk::<32>().ok_or_else(refuse)?;
@@ -57,8 +67,7 @@ impl ServerSecret {
         }
         let cipher = cipher(&self.private, once, &Ends { once, public: &self.public }).ok_or_else(refuse)?;
         let payload = Payload { msg: content, aad: &associated(key, self.server) };
-        let private = cipher.decrypt(&XNonce::default(), payload).map_err(|_| refuse())?;
-        SigningKey::from_pkcs8(key, &private)
+        cipher.decrypt(&XNonce::default(), payload).map_err(|_| refuse())
     }
 }
 

@@ -11,7 +11,7 @@ use state::keyring::Keyring;
 
 use crate::claims::{AUDIENCE, Claims, Holder, text};
 use crate::signing::has_signed;
-use crate::{KeyError, ServerSecret, SigningKey};
+use crate::{KeyError, KeyTrees, ServerSecret, SigningKey};
 
 /// Longest token that is looked at; ours have some hundred bytes.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -49,11 +49,13 @@ pub struct Signer {
     issuer: Option<String>,
     /// At most as many as the keyring has.
     opened: Mutex<BTreeMap<Uuid, Arc<SigningKey>>>,
+    /// What variables are encrypted with.
+    trees: KeyTrees,
 }
 
 impl Signer {
     pub fn new(secret: ServerSecret) -> Signer {
-        Signer { secret, issuer: None, opened: Mutex::default() }
+        Signer { secret, issuer: None, opened: Mutex::default(), trees: KeyTrees::default() }
     }
 
     /// Tokens of workloads say that they are from this address, where others find what verifies them.
@@ -63,6 +65,10 @@ impl Signer {
 
     pub fn issuer(&self) -> Option<&str> {
         self.issuer.as_deref()
+    }
+
+    pub fn trees(&self) -> &KeyTrees {
+        &self.trees
     }
 
     pub fn secret(&self) -> &ServerSecret {

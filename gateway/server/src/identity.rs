@@ -161,7 +161,7 @@ pub(crate) fn write(dir: &Path, name: &str, line: &str) -> io::Result<()> {
     sync(dir)
 }
 
-fn sync(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync(dir: &Path) -> io::Result<()> {
     std::fs::File::open(dir)?.sync_all()
 }
 

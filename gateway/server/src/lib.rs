@@ -12,6 +12,7 @@ mod consensus;
 pub mod gossip;
 mod gossip_keyring;
 mod identity;
+mod key_trees;
 mod log_files;
 mod lost_tail;
 mod node_connections;

@@ -29,6 +29,7 @@ use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
 use crate::gossip_keyring;
 use crate::identity;
+use crate::key_trees::Keeper;
 use crate::log_files::LogFiles;
 use crate::lost_tail::{self, LostTail};
 use crate::node_connections::NodeConnections;
@@ -104,6 +105,7 @@ pub struct Server {
     http_task: JoinHandle<()>,
     rpc_task: JoinHandle<()>,
     keyring_task: JoinHandle<()>,
+    trees_task: JoinHandle<()>,
     claims_task: JoinHandle<()>,
     sinks_task: JoinHandle<()>,
 }
@@ -123,6 +125,7 @@ impl Server {
         let secret = identity::server_secret(&dir).map_err(data)?;
         let secret = ServerSecret::new(server, &secret).map_err(|why| data(io::Error::other(why)))?;
         let signer = Arc::new(Signer::new(secret).with_issuer(settings.oidc_issuer.clone()));
+        let key_trees = Keeper::open_files(&dir, &signer).map_err(data)?;
         let first_index = identity::first_index(&dir).map_err(data)?;
         let starting = control::prepare(control_settings(&settings, server, first_index));
         let security = RpcSecurity::new(settings.tls.clone());
@@ -208,6 +211,14 @@ impl Server {
             figures,
         };
         let sinks_task = tokio::spawn(sinks.keep());
+        let keeper = Keeper {
+            control: control.clone(),
+            signer: signer.clone(),
+            files: key_trees,
+            cluster: Arc::new(cluster.clone()),
+            version: settings.version.clone(),
+        };
+        let trees_task = tokio::spawn(keeper.keep());
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
         let claims_task = tokio::spawn(claims::keep(control.clone(), handler.storage.clone()));
         let rpc_task = tokio::spawn(wire::serve(rpc, security, Arc::new(handler), limits.rpc));
@@ -234,6 +245,7 @@ impl Server {
             http_task,
             rpc_task,
             keyring_task,
+            trees_task,
             claims_task,
             sinks_task,
         })
@@ -266,6 +278,7 @@ impl Server {
         self.events.close();
         self.rpc_task.abort();
         self.keyring_task.abort();
+        self.trees_task.abort();
         self.claims_task.abort();
         self.sinks_task.abort();
         let http = self.http_task.abort_handle();

@@ -8,6 +8,7 @@ mod images;
 mod recovery;
 mod samples;
 mod samples_cursors;
+mod samples_erasure;
 mod samples_logins;
 mod samples_services;
 mod samples_sinks;

@@ -12,6 +12,7 @@ use crate::document::{
     ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Allocation, AuthMethodRecord, CSIVolume, HostVolume, Job,
     JobSubmission, Map, Namespace, Node, NodePool,
 };
+use crate::erasure::KeyTreeCommand;
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
     AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, Doc,
@@ -358,6 +359,8 @@ commands! {
     },
     /// Takes note of keys that seal no variable any more.
     176 FinishRekey,
+    210 ForgetVariable { key: VariableKey, lock: Option<Uuid> },
+    211 KeyTree(Box<KeyTreeCommand>),
     180 CreateAuthMethod(Box<AuthMethodRecord>),
     /// What is empty stays as it is, secrets too.
     181 UpdateAuthMethod(Box<AuthMethodRecord>),

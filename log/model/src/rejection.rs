@@ -90,6 +90,8 @@ pub enum Rejection {
     RootKeyRefused(String),
     #[error("invalid root key: {field}: expected {expected}")]
     RootKeyInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    #[error("invalid key tree: {field}: expected {expected}")]
+    KeyTreeInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     #[error("ACL policy not found")]
     AclPolicyUnknown(String),
     #[error("ACL role not found")]
@@ -216,6 +218,7 @@ impl Rejection {
             | Rejection::EventCursorInvalid { .. }
             | Rejection::EventSinkInvalid { .. }
             | Rejection::RootKeyInvalid { .. }
+            | Rejection::KeyTreeInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AclInvalid(_)
             | Rejection::VariableInvalid(_)

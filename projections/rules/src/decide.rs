@@ -5,8 +5,8 @@ use state::State;
 
 use crate::decision::{Context, Decision};
 use crate::{
-    acl, alloc, claim, cursor, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator,
-    plan, pool, service, sink, variable, volume,
+    acl, alloc, claim, cursor, deployment, erasure, eval, gc, job, keyring, leftovers, namespace, node,
+    operator, plan, pool, service, sink, variable, volume,
 };
 
 /// Judges a command on a state.
@@ -154,6 +154,8 @@ fn decide_alone(
         Command::ReleaseVariableLock { key, lock } => variable::release(state, key, *lock),
         Command::ExpireVariableLock { key, lock } => Ok(variable::expire(state, key, *lock)),
         Command::ResealVariables { versions } => variable::reseal(state, versions),
+        Command::ForgetVariable { key, lock } => erasure::forget(state, key, *lock),
+        Command::KeyTree(command) => erasure::key_tree(state, ctx.index, command),
         Command::FinishRekey => Ok(variable::finish_rekey(state)),
         Command::RegisterServices { node, services } => service::register(state, *node, services),
         Command::DeregisterService { key, name, node } => {

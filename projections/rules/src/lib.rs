@@ -15,6 +15,7 @@ pub mod cursor;
 mod decide;
 mod decision;
 pub mod deployment;
+pub mod erasure;
 mod eval;
 pub mod fork;
 mod gc;

@@ -53,7 +53,7 @@ pub fn check_path(path: &str) -> Result<(), Rejection> {
 pub(crate) fn set(state: &State, wanted: &SetVariable) -> Result<Decision, Rejection> {
     let SetVariable { key, items, only_at, lock } = wanted;
     check_name(state, key)?;
-    check_items(state, items)?;
+    check_items(state, key, items)?;
     let before = state.variables.get(key);
     check_unchanged(key, before, *only_at)?;
     check_holder(key, before, *lock)?;
@@ -88,7 +88,7 @@ pub(crate) fn delete(
 pub(crate) fn acquire(state: &State, wanted: &AcquireVariableLock) -> Result<Decision, Rejection> {
     let AcquireVariableLock { key, items, keep_items, lock } = wanted;
     check_name(state, key)?;
-    check_items(state, items)?;
+    check_items(state, key, items)?;
     if lock.id.is_nil() {
         return invalid("invalid lock ID: expected a UUID");
     }
@@ -142,7 +142,7 @@ pub(crate) fn reseal(state: &State, wanted: &[ResealVersion]) -> Result<Decision
     let active = state.keyring.active().map(|(key, _)| key);
     let mut versions: Vec<ResealedVersion> = Vec::new();
     for ResealVersion { key, version, before, from, items } in wanted {
-        check_items(state, items)?;
+        check_items(state, key, items)?;
         let known = state.variables.get(key).and_then(|variable| variable.version(*version));
         let is_same =
             known.is_some_and(|known| known.items.sealed.key == *from && known.items.digest == *before);
@@ -169,12 +169,16 @@ fn check_name(state: &State, key: &VariableKey) -> Result<(), Rejection> {
     Ok(())
 }
 
-fn check_items(state: &State, items: &SealedItems) -> Result<(), Rejection> {
+fn check_items(state: &State, key: &VariableKey, items: &SealedItems) -> Result<(), Rejection> {
     if items.sealed.bytes.is_empty() || items.sealed.bytes.len() > SEALED_BYTES_MAX {
         return invalid(format!("invalid items: expected 1 to {SEALED_BYTES_MAX} bytes, sealed"));
     }
-    if !state.keyring.keys().contains_key(&items.sealed.key) {
-        return invalid("the items are sealed with a root key that was removed meanwhile");
+    let is_own = || state.erasure.tree().is_some() && items.sealed.key == state.erasure.key_of(key);
+    if !state.keyring.keys().contains_key(&items.sealed.key) && !is_own() {
+        return invalid(
+            "the items are encrypted with a root key that was removed meanwhile, or the variable was forgotten \
+             meanwhile: try again",
+        );
     }
     Ok(())
 }
@@ -205,7 +209,11 @@ fn check_unchanged(
 }
 
 /// Who names a lock that the variable has no more has lost it, and somebody else may have had it since.
-fn check_holder(key: &VariableKey, before: Option<&Variable>, lock: Option<Uuid>) -> Result<(), Rejection> {
+pub(crate) fn check_holder(
+    key: &VariableKey,
+    before: Option<&Variable>,
+    lock: Option<Uuid>,
+) -> Result<(), Rejection> {
     let own = before.and_then(|before| before.lock).map(|lock| lock.id);
     if own == lock { Ok(()) } else { conflict(key, before) }
 }
@@ -215,6 +223,6 @@ fn conflict<T>(key: &VariableKey, before: Option<&Variable>) -> Result<T, Reject
     Err(Rejection::VariableConflict { key: key.clone(), at })
 }
 
-fn invalid<T>(why: impl Into<String>) -> Result<T, Rejection> {
+pub(crate) fn invalid<T>(why: impl Into<String>) -> Result<T, Rejection> {
     Err(Rejection::VariableInvalid(why.into()))
 }

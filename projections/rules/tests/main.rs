@@ -4,6 +4,7 @@ mod acl;
 mod claims;
 mod cursors;
 mod deployments;
+mod erasure;
 mod families;
 mod forgetting;
 mod leftovers;

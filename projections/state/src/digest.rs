@@ -25,7 +25,7 @@ impl State {
                 self.variables.hash(),
                 self.services.hash(),
                 self.claims.hash(),
-                (self.cursors.hash(), self.sinks.hash()),
+                [self.cursors.hash(), self.sinks.hash(), self.erasure.hash()],
             ),
         }
     }
@@ -44,7 +44,11 @@ impl State {
                 self.variables.recomputed_hash(),
                 self.services.recomputed_hash(),
                 self.claims.recomputed_hash(),
-                (self.cursors.recomputed_hash(), self.sinks.recomputed_hash()),
+                [
+                    self.cursors.recomputed_hash(),
+                    self.sinks.recomputed_hash(),
+                    self.erasure.recomputed_hash(),
+                ],
             ),
         }
     }
@@ -68,7 +72,7 @@ impl State {
         variables: u64,
         services: u64,
         claims: u64,
-        (cursors, sinks): (u64, u64),
+        later: [u64; 3],
     ) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {
@@ -125,11 +129,10 @@ impl State {
         if claims != 0 {
             hash.word(claims);
         }
-        if cursors != 0 {
-            hash.word(cursors);
-        }
-        if sinks != 0 {
-            hash.word(sinks);
+        for part in later {
+            if part != 0 {
+                hash.word(part);
+            }
         }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {

@@ -28,6 +28,7 @@ pub(crate) enum Domain {
     CsiClaims = 28,
     EventCursors = 29,
     EventSinks = 30,
+    Erasure = 31,
 }
 
 impl Domain {

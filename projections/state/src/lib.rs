@@ -15,6 +15,7 @@ mod delta;
 pub mod deployment;
 mod digest;
 mod domain;
+pub mod erasure;
 pub mod eval;
 mod forgotten;
 mod fork;

@@ -5,6 +5,7 @@ use crate::acl::Acl;
 use crate::alloc::Allocs;
 use crate::cursor::Cursors;
 use crate::deployment::Deployments;
+use crate::erasure::Erasure;
 use crate::eval::Evals;
 use crate::forgotten::Forgotten;
 use crate::job::Jobs;
@@ -46,6 +47,8 @@ pub struct State {
     pub keyring: Keyring,
     pub acl: Acl,
     pub variables: Variables,
+    /// The key tree that variables are encrypted with, and what of it was given up.
+    pub erasure: Erasure,
     pub services: Services,
     /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,

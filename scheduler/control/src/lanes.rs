@@ -122,6 +122,8 @@ impl Lane {
             | Command::ExpireVariableLock { .. }
             | Command::ResealVariables { .. }
             | Command::FinishRekey
+            | Command::ForgetVariable { .. }
+            | Command::KeyTree(_)
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,
         }

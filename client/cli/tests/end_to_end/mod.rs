@@ -23,6 +23,7 @@ mod endurance;
 mod event_cursors;
 mod event_sinks;
 mod exec;
+mod forgetting;
 mod getting_started;
 mod gossip_keys;
 mod host_volumes;

@@ -97,7 +97,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         Command::SetVariable(wanted) => may_change(acl, &wanted.key, V::Write),
         Command::AcquireVariableLock(wanted) => may_change(acl, &wanted.key, V::Write),
         Command::ReleaseVariableLock { key, .. } => may_change(acl, key, V::Write),
-        Command::DeleteVariable { key, .. } => may_change(acl, key, V::Destroy),
+        Command::DeleteVariable { key, .. } | Command::ForgetVariable { key, .. } => may_change(acl, key, V::Destroy),
 
         Command::SetAutopilot { .. }
         | Command::SetScheduler { .. }
@@ -160,6 +160,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::ExpireVariableLock { .. }
         | Command::ResealVariables { .. }
         | Command::FinishRekey
+        | Command::KeyTree(_)
         | Command::RegisterServices { .. }
         | Command::DeregisterServicesOfNode { .. }
         | Command::ClaimCsiVolume { .. }

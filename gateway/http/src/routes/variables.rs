@@ -1,5 +1,7 @@
 //! Variables: what they hold is sealed before it becomes a command, and opened only for who may read it.
 
+use std::collections::BTreeMap;
+
 use api::{Params, Variable, VariableMetadata};
 use axum::Router;
 use axum::extract::{Path, State as With};
@@ -8,7 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use base::{Duration, Index, Uuid};
 use control::{NotRenewed, Subject, SubmitError};
-use keyring::Items;
+use keyring::{Items, KeyError};
 use model::command::{AcquireVariableLock, SetVariable};
 use model::document::input;
 use model::{Command, JobKey, Rejection, SealedItems, VariableKey, VariableLock};
@@ -16,6 +18,7 @@ use rules::variable::ITEMS_BYTES_MAX;
 use serde_json::Value;
 use state::State;
 use state::variable::Variable as Row;
+use tokio::time::{Instant, timeout_at};
 
 use ::acl::VariableCapability as V;
 use api::Consistency;
@@ -34,6 +37,9 @@ const NOT_FOUND: &str = "variable not found";
 
 /// How long a lock holds, and for how long nobody else gets it, unless it says otherwise.
 const LOCK_DEFAULT: Duration = Duration::from_secs(15);
+
+/// How long a write waits for the key tree that this server is to get.
+const TREE_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 
 pub(super) fn router() -> Router<AppState> {
     let invalid = async || Failure::invalid("Invalid method");
@@ -65,13 +71,19 @@ async fn list(With(server): With<AppState>, read: Read<SeeVariables>) -> Answer 
 async fn read(With(server): With<AppState>, Path(path): Path<String>, read: Read<SeeVariables>) -> Answer {
     read.without_filter()?;
     let key = key(&read.options.namespace, &path)?;
+    if read.params.get("forgotten").is_some() {
+        return erasures(&server, &read, &key).await;
+    }
     if !allows(&read.access, &key, V::Read) {
         return Err(denied());
     }
     let index =
         watched(|state: &State| state.variables.get(&key).map_or_else(|| changed(state), |row| row.modified));
     let found = |state: &State| -> Result<Row, Failure> {
-        state.variables.get(&key).cloned().ok_or_else(|| Failure::not_found(NOT_FOUND))
+        state.variables.get(&key).cloned().ok_or_else(|| match state.erasure.last_of(&key) {
+            Some(at) => Failure::not_found(format!("{NOT_FOUND}: it was forgotten at index {at}")),
+            None => Failure::not_found(NOT_FOUND),
+        })
     };
     if read.params.get("versions").is_some() {
         return server.read(&read, index, |state| Ok(view::versions(&found(state)?))).await;
@@ -90,6 +102,22 @@ async fn read(With(server): With<AppState>, Path(path): Path<String>, read: Read
         Ok(view::version(&key, &row, kept, opened(&server, state, &key, &kept.items)?))
     };
     server.read(&read, index, view).await
+}
+
+/// How far it is with the erasure of what was forgotten under this name. Ours.
+async fn erasures(server: &AppState, read: &Reading, key: &VariableKey) -> Answer {
+    if !allows(&read.access, key, V::List) {
+        return Err(denied());
+    }
+    let names = server_names(server);
+    let view = |state: &State| Ok(view::erasures(&state.erasure, key, &names));
+    server.read(read, |state: &State| state.erasure.changed().max(Index(1)), view).await
+}
+
+/// Of the servers that this one knows, by their ids.
+fn server_names(server: &AppState) -> BTreeMap<String, String> {
+    let members = server.cluster.members().into_iter();
+    members.filter_map(|member| Some((member.tags.get("id")?.clone(), member.name))).collect()
 }
 
 /// What a change does besides, or instead of, setting the items.
@@ -150,7 +178,7 @@ async fn set(server: &AppState, write: &Write, key: VariableKey, wanted: Variabl
     let lock = wanted.lock.as_ref().map(|lock| lock.id.as_str()).filter(|id| !id.is_empty());
     let lock = lock.map(lock_id).transpose()?;
     let (only_at, items) = (only_at(&write.params)?, wanted.items.0);
-    let sealed = sealed(server, &key, &items)?;
+    let sealed = sealed(server, &key, &items).await?;
     let command = SetVariable { key: key.clone(), items: sealed, only_at, lock };
     submit(server, write, &key, Command::SetVariable(Box::new(command)), Some(items), lock.is_some()).await
 }
@@ -166,7 +194,7 @@ async fn acquire(server: &AppState, write: &Write, key: VariableKey, wanted: Var
         delay: or_default(lock.lock_delay.0),
     };
     let items = wanted.items.0;
-    let (sealed, keep_items) = (sealed(server, &key, &items)?, items.is_empty());
+    let (sealed, keep_items) = (sealed(server, &key, &items).await?, items.is_empty());
     let command = AcquireVariableLock { key: key.clone(), items: sealed, keep_items, lock };
     let items = (!keep_items).then_some(items);
     submit(server, write, &key, Command::AcquireVariableLock(Box::new(command)), items, true).await
@@ -201,12 +229,33 @@ async fn remove(With(server): With<AppState>, Path(path): Path<String>, write: W
     if !allows(&write.access, &key, V::Destroy) {
         return Err(denied());
     }
+    if write.params.get("forget").is_some() {
+        return forget(&server, &write, key).await;
+    }
     let command = Command::DeleteVariable { key: key.clone(), only_at: only_at(&write.params)?, lock: None };
     match server.submitted(&write, command).await? {
         Ok(receipt) => {
             Ok((StatusCode::NO_CONTENT, [(INDEX, HeaderValue::from(receipt.index.0))]).into_response())
         }
         Err(error) => refused(&server, &write.access, &key, error).await,
+    }
+}
+
+/// Deletes it, and has every server erase the key of all that it ever held. Ours.
+async fn forget(server: &AppState, write: &Write, key: VariableKey) -> Answer {
+    if write.params.get("cas").is_some() {
+        return Err(Failure::invalid("`cas` can't be used with `forget`"));
+    }
+    let command = Command::ForgetVariable { key: key.clone(), lock: None };
+    match server.submitted(write, command).await? {
+        Ok(receipt) => {
+            let state = server.after(&receipt).await?;
+            let mut erasures = view::erasures(&state.erasure, &key, &server_names(server));
+            erasures.retain(|erasure| erasure.forgotten_at == receipt.index.0);
+            let erasure = erasures.into_iter().next();
+            answer::written(receipt.index, &erasure.ok_or_else(|| Failure::internal("it is not forgotten"))?)
+        }
+        Err(error) => refused(server, &write.access, &key, error).await,
     }
 }
 
@@ -319,7 +368,7 @@ fn allows(access: &Access, key: &VariableKey, capability: V) -> bool {
 
 /// # Errors
 /// 400 if there is too much of it, 500 while there is no key.
-fn sealed(server: &AppState, key: &VariableKey, items: &Items) -> Result<SealedItems, Failure> {
+async fn sealed(server: &AppState, key: &VariableKey, items: &Items) -> Result<SealedItems, Failure> {
     let size: usize = items.iter().map(|(name, value)| name.len() + value.len()).sum();
     if size > ITEMS_BYTES_MAX {
         return Err(Failure::invalid(format!(
@@ -330,12 +379,20 @@ fn sealed(server: &AppState, key: &VariableKey, items: &Items) -> Result<SealedI
     if items.keys().any(String::is_empty) {
         return Err(Failure::invalid("invalid Items: expected keys that are not empty"));
     }
-    let state = server.control.state();
-    server.signer.seal_items(&state.keyring, key, items).map_err(|error| {
-        Failure::internal(format!(
-            "the cluster has no key to seal variables with yet, try again in a moment: {error}"
-        ))
-    })
+    // The key tree may be on its way to this server: it says so in the log when it has it.
+    let (mut news, deadline) = (server.control.watch(), Instant::now() + TREE_WAIT);
+    loop {
+        match server.signer.seal_items(&server.control.state(), key, items) {
+            Err(KeyError::Tree(_)) if matches!(timeout_at(deadline, news.changed()).await, Ok(Ok(()))) => {}
+            sealed => {
+                return sealed.map_err(|error| {
+                    Failure::internal(format!(
+                        "the cluster has no key to seal variables with yet, try again in a moment: {error}"
+                    ))
+                });
+            }
+        }
+    }
 }
 
 fn opened(
@@ -344,8 +401,21 @@ fn opened(
     key: &VariableKey,
     items: &SealedItems,
 ) -> Result<Items, Failure> {
+    // What may be of the past is asked of what is true now.
+    let now = server.control.state();
+    let forgotten = now.erasure.forgotten_at(key, items.sealed.key);
+    let gone = |since: String| {
+        Failure::new(StatusCode::GONE, format!("{key} was forgotten{since}: what it held is erased"))
+    };
+    if let Some(at) = forgotten {
+        return Err(gone(format!(" at index {at}")));
+    }
     let opened = server.signer.open_items(&state.keyring, key, items);
-    opened.map_err(|error| Failure::internal(format!("{key} cannot be opened: {error}")))
+    opened.map_err(|error| match error {
+        // This log does not say so: it is older than the key tree on this server's disk.
+        KeyError::Erased => gone(String::new()),
+        error => Failure::internal(format!("{key} cannot be opened: {error}")),
+    })
 }
 
 fn watched(index: impl Fn(&State) -> Index) -> impl Watched {

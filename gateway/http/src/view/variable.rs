@@ -1,9 +1,13 @@
 //! Variables as Nomad's API shows them, and their versions.
 
-use api::{Variable, VariableLock, VariableMetadata, VariableVersion};
+use std::collections::BTreeMap;
+
+use api::{ErasurePending, Variable, VariableErasure, VariableLock, VariableMetadata, VariableVersion};
+use base::Index;
 use keyring::Items;
 use model::VariableKey;
 use model::document::{Duration, Map};
+use state::erasure::Erasure;
 use state::variable::{Variable as Row, Version};
 
 use crate::access::Access;
@@ -56,4 +60,29 @@ pub(crate) fn versions(row: &Row) -> Vec<VariableVersion> {
         author: version.author.clone(),
     };
     row.versions.iter().rev().map(shown).collect()
+}
+
+/// Of what was forgotten under this name, the newest first. `names` are those of the servers that are known.
+pub(crate) fn erasures(
+    erasure: &Erasure,
+    key: &VariableKey,
+    names: &BTreeMap<String, String>,
+) -> Vec<VariableErasure> {
+    let shown = |at: Index| {
+        let pending = erasure.pending(at).map(|server| {
+            let id = server.to_string();
+            ErasurePending { name: names.get(&id).cloned().unwrap_or_default(), id }
+        });
+        let pending: Vec<_> = pending.collect();
+        VariableErasure {
+            namespace: key.namespace.clone(),
+            path: key.path.clone(),
+            forgotten_at: at.0,
+            complete: pending.is_empty(),
+            pending: pending.into(),
+            kept_before: erasure.since().0,
+        }
+    };
+    let own = erasure.forgotten().iter().rev().filter(|one| one.key == *key);
+    own.map(|one| shown(one.at)).collect()
 }

@@ -48,6 +48,8 @@ pub struct Cluster {
     pub node_figures: NodeFigures,
     /// How a test says that it goes with sinks.
     pub sinks: Reports,
+    /// What the server with the id 7 opens seals with.
+    pub signer: Arc<Signer>,
 }
 
 /// What came back.
@@ -118,6 +120,7 @@ impl Cluster {
         let events = events::feed(control.clone());
         let (log, node_figures) = (Monitor::default(), NodeFigures::default());
         let sinks = Reports::default();
+        let signer = Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap()));
         let api = Api {
             control: control.clone(),
             node_rpc: nodes.clone(),
@@ -131,7 +134,7 @@ impl Cluster {
             history: history.clone(),
             log: log.clone(),
             audit,
-            signer: Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap())),
+            signer: signer.clone(),
             introduction: IntroductionSettings::default(),
             rpc_stats: Default::default(),
             node_figures: node_figures.clone(),
@@ -152,6 +155,7 @@ impl Cluster {
             log,
             node_figures,
             sinks,
+            signer,
         };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();

@@ -2,7 +2,8 @@
 
 use axum::http::{Method, StatusCode};
 use base::{Time, Uuid};
-use keyring::{ServerSecret, Signer, next_rekey};
+use keyring::{KeyTree, ServerSecret, Signer, next_rekey};
+use model::{Command, KeyTreeCommand, VariableKey};
 use serde_json::{Value, json};
 
 use crate::guarded::{Guarded, NOBODY, with_root_key};
@@ -295,6 +296,92 @@ async fn a_full_rotation_names_the_keys_whose_seals_are_replaced() {
     let used = |key| keyring::is_used(&state, key, Time(i64::MAX));
     assert_eq!((used(active), used(*former)), (true, false));
     assert_eq!(cluster.get("/v1/var/a?version=0").await.json()["Items"]["password"], "x");
+}
+
+/// As servers do it among themselves: the one with the id 7 has the tree.
+async fn with_key_tree(cluster: &Cluster) {
+    let submit = async |command| cluster.submit(Command::KeyTree(Box::new(command))).await;
+    let (server, tree) = (Uuid::from(7), KeyTree::generate().unwrap());
+    let secret = ServerSecret::new(server, &SERVER_SECRET).unwrap();
+    submit(KeyTreeCommand::Request { server, public: secret.public() }).await;
+    let sealed = vec![tree.seal_for(server, &secret.public()).unwrap()];
+    let tree_id = tree.id();
+    submit(KeyTreeCommand::Found { tree: tree_id, sealed, after: None }).await;
+    cluster.signer.trees().put(tree);
+    erased(cluster).await;
+}
+
+async fn erased(cluster: &Cluster) {
+    let state = cluster.control.state();
+    let (tree, up_to) = (state.erasure.tree().unwrap(), state.index);
+    let report = KeyTreeCommand::ReportErased { server: Uuid::from(7), tree, up_to };
+    cluster.submit(Command::KeyTree(Box::new(report))).await;
+}
+
+#[tokio::test]
+async fn a_forgotten_variable_is_gone_from_the_past_as_well() {
+    let guarded = Guarded::start().await;
+    let (cluster, root) = (&guarded.cluster, &guarded.root);
+    let before = guarded.put(root, "/v1/var/app/old", &holding(SECRET)).await.index();
+    with_key_tree(cluster).await;
+    let first = guarded.put(root, "/v1/var/app/db", &holding(SECRET)).await.index();
+    let last = guarded.put(root, "/v1/var/app/db", &holding("two")).await.index();
+    assert_eq!(guarded.put(root, "/v1/var/app/db", &holding("two")).await.json()["ModifyIndex"], last);
+    let kept = guarded.put(root, "/v1/var/app/kept", &holding("kept")).await.index();
+    let past = async |path: &str, index| guarded.get(root, &format!("/v1/var/{path}as_of={index}")).await;
+    assert_eq!(past("app/db?", first).await.json()["Items"]["password"], SECRET);
+
+    let writer = guarded.caller("writer", WRITE_APP).await;
+    guarded.delete(&writer, "/v1/var/app/db?forget").await.refused(403, "Permission denied");
+    guarded.get(&writer, "/v1/var/other?forgotten").await.refused(403, "Permission denied");
+    let cas = guarded.delete(root, "/v1/var/app/db?forget&cas=1").await;
+    cas.refused(400, "`cas` can't be used with `forget`");
+    assert_eq!(guarded.get(root, "/v1/var/app/db?forgotten").await.json(), json!([]));
+    let answer = guarded.delete(root, "/v1/var/app/db?forget").await;
+    let at = answer.index();
+    let id = Uuid::from(7).to_string();
+    let wanted = json!({
+        "Namespace": "default", "Path": "app/db", "ForgottenAt": at, "Complete": false,
+        "Pending": [{"ID": id, "Name": ""}], "KeptBefore": cluster.control.state().erasure.since().0,
+    });
+    assert_eq!(answer.json(), wanted);
+    assert!(before < cluster.control.state().erasure.since().0, "a root key encrypts what was there before");
+
+    // From here on, whether its key is there or not.
+    let gone =
+        format!("variable app/db in namespace default was forgotten at index {at}: what it held is erased");
+    past("app/db?", first).await.refused(410, &gone);
+    past("app/db?version=0&", last).await.refused(410, &gone);
+    guarded
+        .get(root, "/v1/var/app/db")
+        .await
+        .refused(404, &format!("variable not found: it was forgotten at index {at}"));
+    assert_eq!(
+        past("app/db?versions&", last).await.json().as_array().unwrap().len(),
+        2,
+        "who wrote it, and when"
+    );
+    assert_eq!(past("app/kept?", kept).await.json()["Items"]["password"], "kept");
+    erased(cluster).await;
+    let reader = guarded.caller("reader", READ_APP).await;
+    let status = guarded.get(&reader, "/v1/var/app/db?forgotten").await.json();
+    assert_eq!((&status[0]["Complete"], &status[0]["Pending"]), (&json!(true), &Value::Null));
+
+    // The log that is there may be older than the erasure.
+    let state = cluster.control.state();
+    let kept = state.erasure.key_of(&VariableKey::new("default", "app/kept"));
+    for tree in cluster.signer.trees().without(&[kept]) {
+        cluster.signer.trees().put(tree);
+    }
+    let erased = "variable app/kept in namespace default was forgotten: what it held is erased";
+    guarded.get(root, "/v1/var/app/kept").await.refused(410, erased);
+
+    // It leaves as what it was is deleted.
+    let seen = crate::stream::seen_by(cluster, root, &format!("?topic=Variable&index={at}"), 1).await;
+    assert_eq!(
+        (&seen[0]["Payload"]["Metadata"]["Path"], &seen[0]["Payload"]["Deleted"]),
+        (&json!("app/db"), &json!(true))
+    );
 }
 
 /// The topic, the type, and who sees it.

@@ -10,6 +10,7 @@ mod cluster;
 mod cursor;
 mod deployment;
 mod doc;
+mod erasure;
 mod eval;
 mod job;
 mod keyring;
@@ -216,4 +217,10 @@ events! {
     (122, 1) login::AclBindingRuleUpserted: Cluster,
     (123, 1) login::AclBindingRuleDeleted: Cluster,
     (124, 1) login::AclTokenIssuedByLogin: Cluster,
+    (170, 1) erasure::KeyTreeRequested: Cluster,
+    (171, 1) erasure::KeyTreeFounded: Cluster,
+    (172, 1) erasure::KeyTreeShared: Cluster,
+    (173, 1) erasure::VariableForgotten: Cluster,
+    (174, 1) erasure::ForgottenErased: Cluster,
+    (175, 1) erasure::KeyTreeHolderRemoved: Cluster,
 }

@@ -147,6 +147,7 @@ impl Reading<'_> {
         Ok(match (event, event.subject()) {
             (Event::VariableSet(e), _) => variable(&e.key),
             (Event::VariableDeleted(e), _) => variable(&e.key),
+            (Event::VariableForgotten(e), _) => variable(&e.key),
             (Event::VariableLockAcquired(e), _) => variable(&e.key),
             (Event::VariableLockReleased(e), _) => variable(&e.key),
             (_, Subject::Node(node)) => Scope::Node(node),

@@ -158,6 +158,7 @@ impl<'a> Making<'a> {
                 && state.claims.is_same(&before.claims)
                 && state.cursors.is_same(&before.cursors)
                 && state.sinks.is_same(&before.sinks)
+                && state.erasure.is_same(&before.erasure)
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }

@@ -76,6 +76,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         claims: settings.claims(),
         cursors: settings.cursors(),
         sinks: settings.sinks(),
+        erasure: settings.erasure(),
         variables: read_variables(&chunks, settings.variables_changed)?,
         services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),

@@ -10,6 +10,7 @@ use super::columns::Fault;
 use crate::State;
 use crate::acl::{self, Acl, AuthMethods, BindingRules, OneTimeToken, Policies, Roles, Token};
 use crate::cursor::{Cursor, Cursors};
+use crate::erasure::{self, Erasure};
 use crate::keyring::{self, Keyring};
 use crate::names::Named;
 use crate::namespace::Namespaces;
@@ -50,6 +51,8 @@ pub(super) struct Settings {
     sinks: Vec<(String, Sink)>,
     #[serde(default, skip_serializing_if = "never")]
     sinks_changed: Index,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    erasure: Option<erasure::Content>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -132,6 +135,10 @@ impl Settings {
         Sinks::of(std::mem::take(&mut self.sinks), self.sinks_changed)
     }
 
+    pub fn erasure(&mut self) -> Erasure {
+        self.erasure.take().map(Erasure::from).unwrap_or_default()
+    }
+
     pub fn keyring(&mut self) -> Keyring {
         self.keyring.take().map(Keyring::from).unwrap_or_default()
     }
@@ -153,6 +160,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         cursors_changed: state.cursors.changed(),
         sinks: state.sinks.rows(),
         sinks_changed: state.sinks.changed(),
+        erasure: (state.erasure.changed() != Index::ZERO).then(|| state.erasure.content().clone()),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

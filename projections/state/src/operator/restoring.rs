@@ -64,6 +64,7 @@ impl State {
         restored.claims.restored(at.index, &self.claims);
         restored.cursors.restored(at.index, &self.cursors);
         restored.sinks.restored(at.index, &self.sinks);
+        restored.erasure_restored(at, &self.erasure, delta);
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }

@@ -18,11 +18,15 @@ impl Variables {
     }
 
     pub(crate) fn deleted(&mut self, at: Moment, event: &VariableDeleted, delta: &mut Delta) {
+        self.removed(at, &event.key, delta);
+    }
+
+    pub(crate) fn removed(&mut self, at: Moment, key: &VariableKey, delta: &mut Delta) {
         let content = self.change();
         content.changed = at.index;
-        assert!(content.copy(&event.key).is_some(), "the event names a variable that is there");
-        content.set(&event.key, None);
-        delta.variables.push(event.key.clone());
+        assert!(content.copy(key).is_some(), "the event names a variable that is there");
+        content.set(key, None);
+        delta.variables.push(key.clone());
     }
 
     pub(crate) fn lock_acquired(

@@ -33,7 +33,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
     Some(vec![event])
 }
 
-fn items(rng: &mut Rng) -> SealedItems {
+pub fn items(rng: &mut Rng) -> SealedItems {
     let bytes = vec![rng.below(256) as u8; rng.below(9) as usize];
     let sealed = SealedData { key: Uuid::from(u128::from(rng.below(3))), bytes };
     SealedItems { sealed, digest: [rng.below(256) as u8; 32] }

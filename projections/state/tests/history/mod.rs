@@ -3,6 +3,7 @@
 mod draw;
 mod draw_claims;
 mod draw_cursors;
+mod draw_erasure;
 mod draw_logins;
 mod draw_services;
 mod draw_sinks;

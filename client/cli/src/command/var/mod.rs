@@ -1,5 +1,6 @@
 //! Variables.
 
+mod forget;
 mod get;
 mod history;
 mod init;
@@ -19,6 +20,7 @@ use crate::layout;
 use crate::output::{OutputStyle, json, write_out};
 
 pub(super) const COMMANDS: &[&Command] = &[
+    &forget::COMMAND,
     &get::COMMAND,
     &history::HISTORY,
     &history::REVERT,

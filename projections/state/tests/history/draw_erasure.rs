@@ -1,0 +1,51 @@
+//! What happens to key trees, and what is forgotten.
+
+use base::{Rng, Uuid};
+use model::event::*;
+use model::{SealedKey, VariableKey};
+use state::State;
+
+use super::draw_variables::items;
+
+/// Chance of their own, so that all else in a history stays as it was without them.
+pub fn events_with(mut others: Vec<Event>, state: &State) -> Vec<Event> {
+    others.extend(events(state, &mut Rng::new(state.index.0 + 1)));
+    others
+}
+
+fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let server = Uuid::from(u128::from(1 + rng.below(3)));
+    let sealed = SealedKey { server, bytes: vec![rng.below(256) as u8; 5] };
+    // What needs something to be there comes with it, so that a short history has all of it.
+    let mut events = Vec::new();
+    if !state.erasure.holders().contains_key(&server) || rng.below(4) == 0 {
+        events.push(KeyTreeRequested { server, public: [rng.below(256) as u8; 32] }.into());
+    }
+    let founded = Uuid::from(u128::from(rng.below(4)));
+    let tree = match state.erasure.tree() {
+        Some(tree) if rng.below(4) > 0 => tree,
+        _ => {
+            let sealed = if rng.below(2) == 0 { vec![sealed.clone()] } else { vec![] };
+            events.push(KeyTreeFounded { tree: founded, sealed }.into());
+            founded
+        }
+    };
+    if rng.below(4) > 0 {
+        events.push(KeyTreeShared { tree, sealed }.into());
+    }
+    if rng.below(4) > 0 {
+        // Names of their own: what is drawn for other variables follows from which there are.
+        let key = VariableKey::new("default", &format!("secret/{}", rng.below(3)));
+        if rng.below(2) == 0 {
+            events.push(VariableSet { key: key.clone(), items: items(rng) }.into());
+        }
+        events.push(VariableForgotten { key }.into());
+    }
+    if rng.below(4) > 0 {
+        events.push(ForgottenErased { server, up_to: state.index }.into());
+    }
+    if rng.below(2) == 0 {
+        events.push(KeyTreeHolderRemoved { server }.into());
+    }
+    events
+}

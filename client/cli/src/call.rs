@@ -197,7 +197,7 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub(crate) fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
-        self.client_of(namespace, self.args.value(&AS_OF).unwrap_or_default(), self.fork())
+        self.client_of(namespace, self.as_of(), self.fork())
     }
 
     /// As [`Call::client_in`], of another moment.
@@ -206,6 +206,11 @@ impl Call {
     /// When the address cannot be used.
     pub(crate) fn client_at(&self, namespace: &str, as_of: &str) -> Result<Client, Failure> {
         self.client_of(namespace, as_of, self.fork())
+    }
+
+    /// The moment that is read; empty for the present.
+    pub(crate) fn as_of(&self) -> &str {
+        self.args.value(&AS_OF).unwrap_or_default()
     }
 
     /// The kept fork that is read; empty for none.
@@ -218,7 +223,7 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub(crate) fn client_beside_fork(&self, namespace: &str) -> Result<Client, Failure> {
-        self.client_of(namespace, self.args.value(&AS_OF).unwrap_or_default(), "")
+        self.client_of(namespace, self.as_of(), "")
     }
 
     fn client_of(&self, namespace: &str, as_of: &str, fork: &str) -> Result<Client, Failure> {

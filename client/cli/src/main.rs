@@ -34,6 +34,7 @@ mod resolve;
 mod settings;
 mod tail;
 mod task_log;
+mod top;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

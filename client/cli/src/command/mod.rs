@@ -38,6 +38,7 @@ mod sink;
 mod status;
 mod system;
 mod tls;
+mod top;
 mod ui;
 mod undo;
 mod var;
@@ -64,6 +65,7 @@ const GENERAL: &[&Command] = &[
     &man::COMMAND,
     &replay::COMMAND,
     &status::COMMAND,
+    &top::COMMAND,
     &ui::COMMAND,
     &undo::COMMAND,
     &version::COMMAND,

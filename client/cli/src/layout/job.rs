@@ -31,7 +31,7 @@ pub(crate) fn table(style: &OutputStyle, jobs: &[JobListStub], namespaces: bool)
     table.render()
 }
 
-fn kind(kind: &str, periodic: bool, parameterized: bool) -> String {
+pub(crate) fn kind(kind: &str, periodic: bool, parameterized: bool) -> String {
     let periodic = if periodic { "/periodic" } else { "" };
     let parameterized = if parameterized { "/parameterized" } else { "" };
     format!("{kind}{periodic}{parameterized}")

@@ -38,7 +38,7 @@ pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leader: &str
 }
 
 /// Members gossip under one port and answer RPC under another, which they name in a tag.
-fn is_leader(member: &AgentMember, leader: &str) -> bool {
+pub(crate) fn is_leader(member: &AgentMember, leader: &str) -> bool {
     let hosts = [member.tags.get("rpc_addr"), Some(&member.addr)];
     let port = member.tags.get("port");
     let is = |host: &String, port: &String| {

@@ -46,6 +46,7 @@ mod snapshot;
 mod support;
 mod templates;
 mod tls;
+mod top;
 mod variables;
 mod vault;
 mod whatif;

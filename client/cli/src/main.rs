@@ -30,6 +30,7 @@ mod output;
 mod past;
 mod periodic_launch;
 mod raw;
+mod reference;
 mod resolve;
 mod settings;
 mod tail;

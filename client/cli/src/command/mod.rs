@@ -16,6 +16,7 @@ mod diff;
 mod enterprise;
 mod eval;
 mod events;
+mod explain;
 mod export;
 mod fmt;
 mod fork;
@@ -57,6 +58,7 @@ const GENERAL: &[&Command] = &[
     &completion::COMMAND,
     &diff::COMMAND,
     &events::COMMAND,
+    &explain::COMMAND,
     &export::NOMAD,
     &fmt::COMMAND,
     &import::NOMAD_API,

@@ -13,6 +13,7 @@ mod acknowledging;
 mod agent;
 mod attend;
 mod call;
+mod changes;
 mod command;
 mod complete;
 mod confirm;
@@ -36,6 +37,7 @@ mod settings;
 mod tail;
 mod task_log;
 mod top;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -174,7 +176,7 @@ fn is_help(word: &str) -> bool {
 
 fn run(program: &str, command: &'static Command, arguments: &[String], environment: Environment) -> u8 {
     let outcome = match flags::parse(command.flag_specs(), arguments) {
-        Ok(args) => start(Call { program: program.to_string(), command, args, environment }),
+        Ok(args) => start(Call { program: program.to_string(), command, args, environment, frozen: None }),
         Err(error) => Err(Failure::Flag(error)),
     };
     match outcome {

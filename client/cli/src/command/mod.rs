@@ -116,7 +116,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// What reads flags on behalf of a command, and what the command has to list for it.
-    const HELPERS: [(&str, &str); 9] = [
+    const HELPERS: [(&str, &str); 10] = [
         ("call.client", "CLIENT_FLAGS"),
         ("call.page(", "PAGE_FLAGS"),
         ("call.object_format()", "TEMPLATE"),
@@ -126,6 +126,7 @@ mod tests {
         ("tail::start(", "TAIL"),
         ("newest_running(", "GROUP"),
         ("follow(&call, ", "DETACH"),
+        ("watch::run(", "WATCH"),
     ];
 
     /// Groups of flags of which commands read single ones.

@@ -78,8 +78,7 @@ fn every_example_is_a_file_that_is_read() {
         if !text.starts_with("job ") {
             text.push_str("job \"x\" {\n group \"g\" {\n task \"t\" {\n driver = \"exec\"\n}\n}\n}\n");
         }
-        let variables =
-            Variables { flags: vec![], files: vec![], env: vec![], text: None, strict: true };
+        let variables = Variables { flags: vec![], files: vec![], env: vec![], text: None, strict: true };
         let read = jobspec::parse(&Source::new("example.hcl", &text), &variables, &NoFiles);
         assert!(read.is_ok(), "{}: {}\n{text}", block.path, read.err().unwrap());
     }

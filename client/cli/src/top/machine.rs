@@ -5,7 +5,8 @@ use std::time::Duration;
 use base::Index;
 use ratatui_termion::termion::event::Key;
 
-use super::model::{Detail, Moment, Order, Request, Row, Scope, Snapshot, Stamps, View};
+use super::model::{Detail, Moment, Order, Request, Row, Scope, Snapshot, View};
+use crate::changes::Stamps;
 use crate::output::OutputStyle;
 
 /// Between two attempts to reach the agent: the first, and the longest.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use base::Index;
 
+use crate::changes::Stamps;
 use crate::output::{OutputStyle, bytes};
 
 /// Most rows of one list that are read and held. The screen says when there are more.
@@ -304,9 +305,6 @@ impl Request {
         Request { view, scope: None, detail: None, moment }
     }
 }
-
-/// How new each list was that can be waited for: nodes, jobs, allocations, evaluations.
-pub(super) type Stamps = [Index; 4];
 
 /// What was read.
 #[derive(Clone, Debug, PartialEq, Eq)]

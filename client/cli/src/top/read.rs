@@ -1,19 +1,17 @@
 //! Asks the agent for what is shown, and waits until it changes.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::time::Duration;
 
 use api::{HistoryLine, JobListStub, NodeListStub};
 use base::Index;
-use futures_util::future::select_all;
 use model::document::{AllocationListStub, Evaluation};
 use sdk::{Client, Error, Query};
 
 use super::model::{
-    Cell, Cluster, DETAIL_LINES_MAX, Detail, Moment, ROWS_MAX, Request, Row, Scope, Share, Snapshot, Stamps,
-    View,
+    Cell, Cluster, DETAIL_LINES_MAX, Detail, Moment, ROWS_MAX, Request, Row, Scope, Share, Snapshot, View,
 };
 use crate::call::{Call, Failure};
+use crate::changes::{self, Stamps};
 use crate::layout;
 use crate::output::OutputStyle;
 
@@ -23,15 +21,6 @@ const SUMMED_MAX: usize = 5_000;
 /// Batches before the moment whose facts are listed, and most facts of them: the newest stay.
 const EVENT_BATCHES: u64 = 100;
 const EVENT_PAGE: usize = 1_000;
-
-/// How long one read waits for a change. Servers are asked for again after it, because what they do is not in the log.
-const BLOCK: base::Duration = base::Duration::from_secs(30);
-
-/// Least time between two readings, however much changes.
-const REFRESH_MIN: Duration = Duration::from_secs(1);
-
-/// Between two readings from a server whose answers have no index.
-const POLL: Duration = Duration::from_secs(5);
 
 /// Every namespace that the token may read, unless one is given.
 const ANY_NAMESPACE: &str = "*";
@@ -76,7 +65,8 @@ impl Reader {
         let most = |view| if request.view == view { ROWS_MAX } else { 1 };
         let jobs = list(most(View::Jobs), |query| client.jobs(query)).await?;
         let evals = list(most(View::Evals), |query| client.evaluations(query)).await?;
-        let stamps = [nodes.index, jobs.index, allocs.index, evals.index];
+        let deployments = list(1, |query| client.deployments(query)).await?;
+        let stamps = [nodes.index, jobs.index, allocs.index, evals.index, deployments.index];
         let mut cluster = sum(&nodes, &allocs);
         if is_live {
             self.servers(&mut cluster).await?;
@@ -125,23 +115,7 @@ impl Reader {
     /// # Errors
     /// The agent cannot be reached.
     pub(super) async fn changed(&self, stamps: Stamps) -> Result<(), Error> {
-        tokio::time::sleep(REFRESH_MIN).await;
-        if stamps.contains(&Index::ZERO) {
-            tokio::time::sleep(POLL).await;
-            return Ok(());
-        }
-        let [nodes, jobs, allocs, evals] = stamps;
-        // One row: the index that is waited for is that of the table.
-        let newer = |index| Query::new().newer_than(index, BLOCK).with("per_page", 1);
-        let allowed = |error: Error| if error.status() == Some(403) { Ok(()) } else { Err(error) };
-        let live = &self.live;
-        let waits: [std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + '_>>; 4] = [
-            Box::pin(async move { live.nodes(newer(nodes)).await.map(drop) }),
-            Box::pin(async move { live.jobs(newer(jobs)).await.map(drop) }),
-            Box::pin(async move { live.allocations(newer(allocs)).await.map(drop) }),
-            Box::pin(async move { live.evaluations(newer(evals)).await.map(drop) }),
-        ];
-        select_all(waits).await.0.or_else(allowed)
+        changes::changed(&self.live, stamps).await
     }
 
     /// Who leads, and which servers there are.
@@ -334,8 +308,7 @@ fn node_row(node: &NodeListStub, usage: &Usage<'_>) -> Row {
 }
 
 fn job_row(job: &JobListStub) -> Row {
-    let groups = || job.job_summary.summary.values();
-    let children = job.job_summary.children.clone().unwrap_or_default();
+    let [running, waiting, failed] = layout::job::counts(job);
     let status = if job.stop { "stopped" } else { &job.status };
     let cells = vec![
         text(&job.id),
@@ -343,9 +316,9 @@ fn job_row(job: &JobListStub) -> Row {
         text(&layout::job::kind(&job.kind, job.periodic, job.parameterized_job)),
         Cell::Count(job.priority),
         Cell::Status(status.to_string()),
-        Cell::Count(groups().map(|group| group.running).sum::<i64>() + children.running),
-        Cell::Count(groups().map(|group| group.queued + group.starting).sum::<i64>() + children.pending),
-        Cell::Count(groups().map(|group| group.failed + group.lost).sum()),
+        Cell::Count(running),
+        Cell::Count(waiting),
+        Cell::Count(failed),
         Cell::Ago(job.submit_time),
     ];
     Row { key: format!("{}/{}", job.namespace, job.id), namespace: job.namespace.clone(), cells }

@@ -10,10 +10,11 @@ use ratatui_termion::termion::event::Key;
 
 use super::draw::{draw, plain};
 use super::machine::{Effect, Input, Link, Mode, State, pause};
-use super::model::{Cell, Cluster, Detail, Moment, Request, Row, Scope, Share, Snapshot, Stamps, View};
+use super::model::{Cell, Cluster, Detail, Moment, Request, Row, Scope, Share, Snapshot, View};
+use crate::changes::Stamps;
 use crate::output::OutputStyle;
 
-const STAMPS: Stamps = [Index(3), Index(4), Index(5), Index(6)];
+const STAMPS: Stamps = [Index(3), Index(4), Index(5), Index(6), Index(7)];
 
 fn style() -> OutputStyle {
     OutputStyle::for_tests()

@@ -49,4 +49,5 @@ mod tls;
 mod top;
 mod variables;
 mod vault;
+mod watching;
 mod whatif;

@@ -345,6 +345,15 @@ impl Follower {
     }
 }
 
+impl Follower {
+    /// Interrupts it, as a user does, and gives its exit code.
+    pub fn interrupt(mut self) -> i32 {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        let ended = eventually("the program ends", || self.child.try_wait().unwrap());
+        ended.code().expect("it ends by itself")
+    }
+}
+
 impl Drop for Follower {
     fn drop(&mut self) {
         self.child.kill().unwrap();

@@ -107,6 +107,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_held_back_is_had_by_its_holder_alone() {
+        let held = hold();
+        write_out("a");
+        write_out("b\n");
+        assert_eq!(held.take(), b"ab\n");
+        assert!(HELD.with_borrow(Option::is_none), "what comes now is printed");
+        drop(hold());
+        assert!(HELD.with_borrow(Option::is_none), "also when nobody wanted it");
+    }
+
+    #[test]
     fn sizes_have_binary_units() {
         let cases = [
             (0, "0 B"),

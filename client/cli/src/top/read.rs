@@ -375,3 +375,74 @@ fn event_row(style: &OutputStyle, line: &HistoryLine) -> Row {
 fn short(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
+
+#[cfg(test)]
+mod tests {
+    use model::document::{
+        AllocatedCpuResources, AllocatedMemoryResources, AllocatedResources, AllocatedTaskResources,
+        NodeResources,
+    };
+
+    use super::*;
+
+    fn node(id: &str, status: &str) -> NodeListStub {
+        let mut resources = NodeResources::default();
+        (resources.cpu.cpu_shares, resources.memory.memory_mb) = (1000, 2048);
+        let mut reserved = model::document::NodeReservedResources::default();
+        (reserved.cpu.cpu_shares, reserved.memory.memory_mb) = (100, 48);
+        NodeListStub {
+            id: id.into(),
+            status: status.into(),
+            node_resources: Some(resources),
+            reserved_resources: Some(reserved),
+            ..NodeListStub::default()
+        }
+    }
+
+    fn alloc(node: &str, status: &str) -> AllocationListStub {
+        let task = AllocatedTaskResources {
+            cpu: AllocatedCpuResources { cpu_shares: 300, ..AllocatedCpuResources::default() },
+            memory: AllocatedMemoryResources { memory_mb: 500, ..AllocatedMemoryResources::default() },
+            ..AllocatedTaskResources::default()
+        };
+        let resources = AllocatedResources {
+            tasks: [("t".to_string(), task)].into_iter().collect(),
+            ..AllocatedResources::default()
+        };
+        AllocationListStub {
+            node_id: node.into(),
+            client_status: status.into(),
+            allocated_resources: Some(resources),
+            ..AllocationListStub::default()
+        }
+    }
+
+    fn listed<T>(values: Vec<T>, is_cut: bool) -> Listed<T> {
+        Listed { values, is_cut, index: Index(1), refused: None }
+    }
+
+    #[test]
+    fn what_is_allocated_is_of_nodes_that_are_there_and_of_what_is_not_over() {
+        let nodes = listed(vec![node("a", "ready"), node("b", "down")], false);
+        let allocs = vec![alloc("a", "running"), alloc("a", "complete"), alloc("b", "unknown")];
+        let cluster = sum(&nodes, &listed(allocs.clone(), true));
+        assert_eq!(cluster.cpu_mhz, Share { used: 300, total: 900 }, "without what is reserved");
+        assert_eq!(cluster.memory_mib, Share { used: 500, total: 2000 });
+        assert_eq!(cluster.nodes, [("down".to_string(), 1), ("ready".to_string(), 1)].into());
+        assert!(cluster.is_cut);
+        let row = node_row(&nodes.values[0], &usage(&allocs));
+        assert_eq!(row.cells[6], Cell::Count(1));
+        assert_eq!(row.cells[7], Cell::Share(Share { used: 300, total: 900 }));
+    }
+
+    #[test]
+    fn rows_and_lines_are_bounded_and_what_is_left_out_is_known() {
+        let nodes = listed(vec![node("a", "ready"); ROWS_MAX + 1], false);
+        let (rows, is_cut, _) = made(&nodes, |node| node_row(node, &Usage::new()));
+        assert_eq!((rows.len(), is_cut), (ROWS_MAX, true));
+        let text = lines(&"x\n".repeat(DETAIL_LINES_MAX + 5));
+        assert_eq!(text.len(), DETAIL_LINES_MAX + 1);
+        assert_eq!(text.last().map(String::as_str), Some("only 2000 lines are shown"));
+        assert_eq!(lines(&"x\n".repeat(DETAIL_LINES_MAX)).len(), DETAIL_LINES_MAX);
+    }
+}

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::time::SystemTime;
 
 use base::Time;
@@ -82,7 +83,7 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for Result<T, sdk::Error> {
     fn doing(self, what: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure::Failed(anyhow::anyhow!("Error {what}: {error}")))
+        self.map_err(|error| Failure::Failed(anyhow::Error::new(error).context(format!("Error {what}"))))
     }
 }
 
@@ -174,6 +175,22 @@ pub(crate) const DETACH: Flag<bool> =
 pub(crate) const VERBOSE: Flag<bool> =
     Flag::switch("verbose", "Print full ids, exact times and more detail.");
 
+/// For commands whose tables have more columns than usually fit.
+pub(crate) const OUTPUT: Flag<Wide> =
+    Flag::parsed("o", "FORMAT", "wide", "wide: tables with more columns. There is no other format.");
+
+/// The only format that `-o` knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wide;
+
+impl FromStr for Wide {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Wide, ()> {
+        if text == "wide" { Ok(Wide) } else { Err(()) }
+    }
+}
+
 /// One invocation of a command.
 pub(crate) struct Call {
     /// The name the program was called by.
@@ -181,6 +198,8 @@ pub(crate) struct Call {
     pub command: &'static Command,
     pub args: Args,
     pub environment: Environment,
+    /// The time that ages are counted to, where it is not the present.
+    pub frozen: Option<Time>,
 }
 
 impl Call {
@@ -197,7 +216,7 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub(crate) fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
-        self.client_of(namespace, self.args.value(&AS_OF).unwrap_or_default(), self.fork())
+        self.client_of(namespace, self.as_of(), self.fork())
     }
 
     /// As [`Call::client_in`], of another moment.
@@ -206,6 +225,11 @@ impl Call {
     /// When the address cannot be used.
     pub(crate) fn client_at(&self, namespace: &str, as_of: &str) -> Result<Client, Failure> {
         self.client_of(namespace, as_of, self.fork())
+    }
+
+    /// The moment that is read; empty for the present.
+    pub(crate) fn as_of(&self) -> &str {
+        self.args.value(&AS_OF).unwrap_or_default()
     }
 
     /// The kept fork that is read; empty for none.
@@ -218,7 +242,7 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub(crate) fn client_beside_fork(&self, namespace: &str) -> Result<Client, Failure> {
-        self.client_of(namespace, self.args.value(&AS_OF).unwrap_or_default(), "")
+        self.client_of(namespace, self.as_of(), "")
     }
 
     fn client_of(&self, namespace: &str, as_of: &str, fork: &str) -> Result<Client, Failure> {
@@ -299,7 +323,8 @@ impl Call {
             program: self.program.clone(),
             colour: wanted || (!unwanted && io::stdout().is_terminal()),
             verbose: self.args.switch(&VERBOSE),
-            now: now(),
+            wide: matches!(self.args.parsed(&OUTPUT), Ok(Some(Wide))),
+            now: self.frozen.unwrap_or_else(now),
             zone: TimeZone::system(),
         }
     }

@@ -208,7 +208,7 @@ job "web" {
         let mut environment = Environment::default();
         environment.variables.insert("image".into(), "from-environment".into());
         let command = &crate::command::version::COMMAND;
-        Call { program: "sojourn".into(), command, args, environment }
+        Call { program: "sojourn".into(), command, args, environment, frozen: None }
     }
 
     #[test]

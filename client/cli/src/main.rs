@@ -13,6 +13,7 @@ mod acknowledging;
 mod agent;
 mod attend;
 mod call;
+mod changes;
 mod command;
 mod complete;
 mod confirm;
@@ -30,10 +31,13 @@ mod output;
 mod past;
 mod periodic_launch;
 mod raw;
+mod reference;
 mod resolve;
 mod settings;
 mod tail;
 mod task_log;
+mod top;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -172,7 +176,7 @@ fn is_help(word: &str) -> bool {
 
 fn run(program: &str, command: &'static Command, arguments: &[String], environment: Environment) -> u8 {
     let outcome = match flags::parse(command.flag_specs(), arguments) {
-        Ok(args) => start(Call { program: program.to_string(), command, args, environment }),
+        Ok(args) => start(Call { program: program.to_string(), command, args, environment, frozen: None }),
         Err(error) => Err(Failure::Flag(error)),
     };
     match outcome {

@@ -4,7 +4,7 @@ use anyhow::Context;
 use serde::Serialize;
 use template::Template;
 
-use crate::call::{Call, Failure, JSON, Outcome, TEMPLATE};
+use crate::call::{Call, Failure, JSON, OUTPUT, Outcome, TEMPLATE};
 use crate::flags::Flag;
 use crate::output::{json, write_out};
 
@@ -18,8 +18,12 @@ impl Call {
     /// The format that `-json` or `-t` ask for, if any.
     ///
     /// # Errors
-    /// When both flags are given, or the template is invalid.
+    /// When both flags are given, or `-o` with one of them or with a format that there is not, or the template is invalid.
     pub(crate) fn object_format(&self) -> Result<Option<ObjectFormat>, Failure> {
+        let is_table = self.args.parsed(&OUTPUT)?.is_some();
+        if is_table && (self.args.switch(&JSON) || self.args.value(&TEMPLATE).is_some()) {
+            return Err(self.usage("-o is about tables: it cannot be used with -json or -t"));
+        }
         self.object_format_by(&JSON)
     }
 

@@ -16,9 +16,9 @@
 //! # Ok::<(), jobspec::Diagnostics>(())
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use model::document::input;
 use serde::de::DeserializeOwned;
@@ -38,6 +38,36 @@ pub struct Section {
     pub labels: Vec<String>,
     entries: Vec<Entry>,
     asked: Vec<String>,
+    /// The names of the blocks that it is in, and its own.
+    path: Vec<String>,
+    record: Record,
+}
+
+/// Every name that was asked for, in a file and in the blocks of it: what its reader accepts.
+#[derive(Clone, Debug, Default)]
+pub struct Record(Arc<Mutex<Names>>);
+
+/// Each behind the names of its blocks.
+type Names = BTreeSet<(Vec<String>, Asked)>;
+
+/// As what a name was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asked {
+    Value,
+    Block,
+    /// For a caller that makes no use of it.
+    Nothing,
+}
+
+impl Record {
+    /// The names, each behind those of the blocks that it was asked for in.
+    pub fn names(&self) -> Vec<(Vec<String>, Asked)> {
+        self.names_so_far().iter().cloned().collect()
+    }
+
+    fn names_so_far(&self) -> std::sync::MutexGuard<'_, Names> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug)]
@@ -54,6 +84,11 @@ enum Item {
 }
 
 impl Section {
+    fn new(source: &Arc<Source>, span: Span, entries: Vec<Entry>) -> Section {
+        let (labels, asked, path) = (Vec::new(), Vec::new(), Vec::new());
+        Section { source: source.clone(), span, labels, entries, asked, path, record: Record::default() }
+    }
+
     /// Reads a file; as JSON when its name ends in `.json` or it starts with a brace.
     ///
     /// # Errors
@@ -76,7 +111,7 @@ impl Section {
     /// When it has another shape than `T`.
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Diagnostics> {
         let mut taken = None;
-        for entry in self.remove(name) {
+        for entry in self.remove(name, Asked::Value) {
             let (value, span) = match entry.item {
                 Item::Value { value, span } => (value, span),
                 Item::Section(section) => (section.into_json(), entry.span),
@@ -95,7 +130,7 @@ impl Section {
         accepted: impl Fn(&Json) -> bool,
         message: impl Fn() -> String,
     ) -> Vec<Diagnostic> {
-        let entries = self.remove(name).into_iter().map(|entry| match entry.item {
+        let entries = self.remove(name, Asked::Nothing).into_iter().map(|entry| match entry.item {
             Item::Value { value, span } => (value, span),
             Item::Section(section) => (section.into_json(), entry.span),
         });
@@ -109,9 +144,12 @@ impl Section {
     /// When something else stands under the name.
     pub fn sections(&mut self, name: &str) -> Result<Vec<Section>, Diagnostics> {
         let mut sections = Vec::new();
-        for entry in self.remove(name) {
+        let path: Vec<String> = self.path.iter().cloned().chain([name.to_string()]).collect();
+        for entry in self.remove(name, Asked::Block) {
             match entry.item {
-                Item::Section(section) => sections.push(section),
+                Item::Section(section) => {
+                    sections.push(Section { path: path.clone(), record: self.record.clone(), ..section });
+                }
                 Item::Value { span, .. } => {
                     let message = format!("\"{name}\" is a block: write {name} {{ … }}");
                     return Err(self.source.wrong(span, message));
@@ -172,8 +210,15 @@ impl Section {
         if left.is_empty() { Ok(()) } else { Err(Diagnostics(left)) }
     }
 
-    fn remove(&mut self, name: &str) -> Vec<Entry> {
+    /// What was asked for so far of the file. Of a section that stands in another it is the same.
+    pub fn record(&self) -> Record {
+        self.record.clone()
+    }
+
+    fn remove(&mut self, name: &str, asked: Asked) -> Vec<Entry> {
         self.asked.push(name.to_string());
+        let path = self.path.iter().cloned().chain([name.to_string()]).collect();
+        self.record.names_so_far().insert((path, asked));
         let (found, others) =
             std::mem::take(&mut self.entries).into_iter().partition(|entry| entry.name == name);
         self.entries = others;
@@ -204,7 +249,7 @@ fn of_body(source: &Arc<Source>, span: Span, labels: Vec<Label>, body: Body) -> 
         entries.push(Entry { name: kind.text, span: kind.span, item: Item::Section(section) });
     }
     let labels = labels.into_iter().map(|label| label.text).collect();
-    Ok(Section { source: source.clone(), span, labels, entries, asked: Vec::new() })
+    Ok(Section { labels, ..Section::new(source, span, entries) })
 }
 
 fn of_object(source: &Arc<Source>, object: Expr) -> Result<Section, Fault> {
@@ -223,7 +268,7 @@ fn of_object(source: &Arc<Source>, object: Expr) -> Result<Section, Fault> {
         };
         push(source, &mut entries, name, value)?;
     }
-    Ok(Section { source: source.clone(), span, labels: Vec::new(), entries, asked: Vec::new() })
+    Ok(Section::new(source, span, entries))
 }
 
 /// Objects and lists of objects become sections, everything else is a value.

@@ -10,6 +10,7 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
+mod accepted;
 mod canonical;
 pub mod config;
 mod decode;
@@ -24,6 +25,7 @@ mod support;
 mod validate;
 mod variables;
 
+pub use accepted::{Accepted, accepted};
 pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize, client_form};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span, nearest};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};

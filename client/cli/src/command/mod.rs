@@ -16,6 +16,7 @@ mod diff;
 mod enterprise;
 mod eval;
 mod events;
+mod explain;
 mod export;
 mod fmt;
 mod fork;
@@ -38,6 +39,7 @@ mod sink;
 mod status;
 mod system;
 mod tls;
+mod top;
 mod ui;
 mod undo;
 mod var;
@@ -56,6 +58,7 @@ const GENERAL: &[&Command] = &[
     &completion::COMMAND,
     &diff::COMMAND,
     &events::COMMAND,
+    &explain::COMMAND,
     &export::NOMAD,
     &fmt::COMMAND,
     &import::NOMAD_API,
@@ -64,6 +67,7 @@ const GENERAL: &[&Command] = &[
     &man::COMMAND,
     &replay::COMMAND,
     &status::COMMAND,
+    &top::COMMAND,
     &ui::COMMAND,
     &undo::COMMAND,
     &version::COMMAND,
@@ -112,7 +116,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// What reads flags on behalf of a command, and what the command has to list for it.
-    const HELPERS: [(&str, &str); 9] = [
+    const HELPERS: [(&str, &str); 10] = [
         ("call.client", "CLIENT_FLAGS"),
         ("call.page(", "PAGE_FLAGS"),
         ("call.object_format()", "TEMPLATE"),
@@ -122,6 +126,7 @@ mod tests {
         ("tail::start(", "TAIL"),
         ("newest_running(", "GROUP"),
         ("follow(&call, ", "DETACH"),
+        ("watch::run(", "WATCH"),
     ];
 
     /// Groups of flags of which commands read single ones.

@@ -99,7 +99,7 @@ fn candidates_of(
         Completion::Ids(context) => {
             let environment = environment.clone();
             search_ids(
-                &Call { program: program.to_string(), command, args: given, environment },
+                &Call { program: program.to_string(), command, args: given, environment, frozen: None },
                 context,
                 last,
             )

@@ -18,12 +18,14 @@ pub(crate) fn table(style: &OutputStyle, allocs: &[AllocationListStub]) -> Strin
     let mut allocs: Vec<_> = allocs.iter().collect();
     allocs.sort_by(|a, b| b.create_index.cmp(&a.create_index).then_with(|| a.name.cmp(&b.name)));
     let verbose = |name| style.verbose.then_some(name);
+    let wide = style.wide.then_some(["Name", "Job ID", "Node Name", "Description"]);
     let head = ["ID"]
         .into_iter()
         .chain(verbose("Eval ID"))
         .chain(["Node ID"])
         .chain(verbose("Node Name"))
-        .chain(["Task Group", "Version", "Desired", "Status", "Created", "Modified"]);
+        .chain(["Task Group", "Version", "Desired", "Status", "Created", "Modified"])
+        .chain(wide.into_iter().flatten());
     let mut table = Table::new(head);
     for alloc in allocs {
         let mut row = vec![style.id(&alloc.id)];
@@ -38,6 +40,10 @@ pub(crate) fn table(style: &OutputStyle, allocs: &[AllocationListStub]) -> Strin
             style.when(alloc.create_time),
             style.when(alloc.modify_time),
         ]);
+        if style.wide {
+            let texts = [&alloc.name, &alloc.job_id, &alloc.node_name, &alloc.client_description];
+            row.extend(texts.map(String::clone));
+        }
         table.row(row);
     }
     table.render()

@@ -7,15 +7,29 @@ use crate::output::{OutputStyle, Table, fields};
 
 /// The list of deployments.
 pub(crate) fn table(style: &OutputStyle, deployments: &[Deployment]) -> String {
-    let mut table = Table::new(["ID", "Job ID", "Job Version", "Status", "Description"]);
+    let wide = style.wide.then_some(["Namespace", "Desired", "Placed", "Healthy", "Unhealthy"]);
+    let head = ["ID", "Job ID", "Job Version", "Status", "Description"];
+    let mut table = Table::new(head.into_iter().chain(wide.into_iter().flatten()));
     for deployment in deployments {
-        table.row([
+        let mut row = vec![
             style.id(&deployment.id),
             deployment.job_id.clone(),
             cell(deployment.job_version),
             deployment.status.clone(),
             deployment.status_description.clone(),
-        ]);
+        ];
+        if style.wide {
+            let sum =
+                |of: fn(&DeploymentState) -> i64| cell(deployment.task_groups.values().map(of).sum::<i64>());
+            row.push(deployment.namespace.clone());
+            row.extend([
+                sum(|group| group.desired_total),
+                sum(|group| group.placed_allocs),
+                sum(|group| group.healthy_allocs),
+                sum(|group| group.unhealthy_allocs),
+            ]);
+        }
+        table.row(row);
     }
     table.render()
 }

@@ -7,18 +7,12 @@ use crate::output::{OutputStyle, Table, UNSET, fields};
 
 /// The list of evaluations.
 pub(crate) fn table(style: &OutputStyle, evals: &[Evaluation]) -> String {
-    let mut table = Table::new([
-        "ID",
-        "Priority",
-        "Triggered By",
-        "Job ID",
-        "Namespace",
-        "Node ID",
-        "Status",
-        "Placement Failures",
-    ]);
+    let head =
+        ["ID", "Priority", "Triggered By", "Job ID", "Namespace", "Node ID", "Status", "Placement Failures"];
+    let wide = style.wide.then_some(["Type", "Created", "Modified", "Description"]);
+    let mut table = Table::new(head.into_iter().chain(wide.into_iter().flatten()));
     for eval in evals {
-        table.row([
+        let mut row = vec![
             style.id(&eval.id),
             cell(eval.priority),
             eval.triggered_by.clone(),
@@ -27,7 +21,12 @@ pub(crate) fn table(style: &OutputStyle, evals: &[Evaluation]) -> String {
             style.id(&eval.node_id),
             eval.status.clone(),
             failures(eval),
-        ]);
+        ];
+        if style.wide {
+            let times = [eval.create_time, eval.modify_time].map(|time| style.when(time));
+            row.extend([eval.kind.clone()].into_iter().chain(times).chain([description(eval)]));
+        }
+        table.row(row);
     }
     table.render()
 }

@@ -15,7 +15,11 @@ const FAILED_GROUPS_MAX: usize = 5;
 /// The list of jobs; with the namespace when several are shown.
 pub(crate) fn table(style: &OutputStyle, jobs: &[JobListStub], namespaces: bool) -> String {
     let space = namespaces.then_some("Namespace");
-    let head = ["ID"].into_iter().chain(space).chain(["Type", "Priority", "Status", "Submit Date"]);
+    let mut head: Vec<&str> = ["ID"].into_iter().chain(space).collect();
+    head.extend(["Type", "Priority", "Status", "Submit Date"]);
+    if style.wide {
+        head.extend(["Node Pool", "Datacenters", "Running", "Queued", "Failed"]);
+    }
     let mut table = Table::new(head);
     for job in jobs {
         let mut row = vec![job.id.clone()];
@@ -26,12 +30,27 @@ pub(crate) fn table(style: &OutputStyle, jobs: &[JobListStub], namespaces: bool)
             status(&job.status, job.stop),
             style.time(job.submit_time),
         ]);
+        if style.wide {
+            row.extend([job.node_pool.clone(), job.datacenters.join(",")]);
+            row.extend(counts(job).map(cell));
+        }
         table.row(row);
     }
     table.render()
 }
 
-fn kind(kind: &str, periodic: bool, parameterized: bool) -> String {
+/// Allocations, or children, that run, that wait, and that have failed.
+pub(crate) fn counts(job: &JobListStub) -> [i64; 3] {
+    let groups = || job.job_summary.summary.values();
+    let children = job.job_summary.children.clone().unwrap_or_default();
+    [
+        groups().map(|group| group.running).sum::<i64>() + children.running,
+        groups().map(|group| group.queued + group.starting).sum::<i64>() + children.pending,
+        groups().map(|group| group.failed + group.lost).sum(),
+    ]
+}
+
+pub(crate) fn kind(kind: &str, periodic: bool, parameterized: bool) -> String {
     let periodic = if periodic { "/periodic" } else { "" };
     let parameterized = if parameterized { "/parameterized" } else { "" };
     format!("{kind}{periodic}{parameterized}")
@@ -269,7 +288,23 @@ mod tests {
             "ID       Namespace  Type            Priority  Status          Submit Date\n\
              nightly  ops        batch/periodic  50        dead (stopped)  2026-01-02T03:04:05Z\n"
         );
-        assert!(table(&style(), &[stub], false).starts_with("ID       Type            Priority"));
+        assert!(
+            table(&style(), std::slice::from_ref(&stub), false)
+                .starts_with("ID       Type            Priority")
+        );
+        let wide = OutputStyle { wide: true, ..style() };
+        let stub = JobListStub { node_pool: "gpu".into(), ..stub };
+        assert_eq!(
+            table(&wide, &[stub], false)
+                .lines()
+                .next()
+                .unwrap()
+                .split("Submit Date")
+                .nth(1)
+                .unwrap()
+                .trim_start(),
+            "Node Pool  Datacenters  Running  Queued  Failed"
+        );
     }
 
     #[test]

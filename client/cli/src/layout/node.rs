@@ -1,7 +1,7 @@
 //! Nodes: the list, the block, what they have and what is used of it.
 
 use api::{HostStats, NodeListStub};
-use model::document::{Allocation, Node};
+use model::document::{Allocation, DriverInfo, Map, Node};
 
 use super::{cell, devices};
 use crate::output::{OutputStyle, Table, bytes, fields};
@@ -20,11 +20,14 @@ pub(crate) struct Columns {
 pub(crate) fn table(style: &OutputStyle, nodes: &[NodeListStub], columns: &Columns) -> String {
     let mut head = vec!["ID", "Node Pool", "DC", "Name", "Class"];
     head.extend(columns.os.then_some("OS"));
-    if style.verbose {
+    if style.verbose || style.wide {
         head.extend(["Address", "Version"]);
     }
     head.extend(["Drain", "Eligibility", "Status"]);
     head.extend(columns.running.is_some().then_some("Running Allocs"));
+    if style.wide {
+        head.extend(["Drivers", "CPU", "Memory", "Disk"]);
+    }
     let mut table = Table::new(head);
     for (at, node) in nodes.iter().enumerate() {
         let mut row = vec![
@@ -35,14 +38,25 @@ pub(crate) fn table(style: &OutputStyle, nodes: &[NodeListStub], columns: &Colum
             node.node_class.clone(),
         ];
         row.extend(columns.os.then(|| node.attributes.get("os.name").cloned().unwrap_or_default()));
-        if style.verbose {
+        if style.verbose || style.wide {
             row.extend([node.address.clone(), node.version.clone()]);
         }
         row.extend([cell(node.drain), node.scheduling_eligibility.clone(), node.status.clone()]);
         row.extend(columns.running.as_ref().map(|counts| cell(counts[at])));
+        if style.wide {
+            row.push(working(&node.drivers));
+            row.extend(sizes(node));
+        }
         table.row(row);
     }
     table.render()
+}
+
+/// What the node has: processors, memory and disk.
+fn sizes(node: &NodeListStub) -> [String; 3] {
+    let Some(total) = &node.node_resources else { return [const { String::new() }; 3] };
+    let mib = |count: i64| bytes(u64::try_from(count).unwrap_or(0) * MIB);
+    [format!("{} MHz", total.cpu.cpu_shares), mib(total.memory.memory_mb), mib(total.disk.disk_mb)]
 }
 
 /// The block of one node.
@@ -87,7 +101,11 @@ fn drain(style: &OutputStyle, node: &Node) -> String {
 
 /// Drivers that were found: `exec,raw_exec,docker (unhealthy)`.
 fn drivers(node: &Node) -> String {
-    let found = node.drivers.iter().filter(|(_, driver)| driver.detected);
+    working(&node.drivers)
+}
+
+fn working(drivers: &Map<String, DriverInfo>) -> String {
+    let found = drivers.iter().filter(|(_, driver)| driver.detected);
     let named =
         found.map(|(name, driver)| if driver.healthy { name.clone() } else { format!("{name} (unhealthy)") });
     named.collect::<Vec<_>>().join(",")

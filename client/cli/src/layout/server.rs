@@ -7,8 +7,9 @@ use crate::output::{OutputStyle, Table};
 
 /// The list of servers. `leader` is the leader's RPC address, empty when unknown.
 pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leader: &str) -> String {
-    let protocol = style.verbose.then_some("Protocol");
-    let tags = style.verbose.then_some("Tags");
+    let all = style.verbose || style.wide;
+    let protocol = all.then_some("Protocol");
+    let tags = all.then_some("Tags");
     let head = ["Name", "Address", "Port", "Status", "Leader"]
         .into_iter()
         .chain(protocol)
@@ -26,9 +27,9 @@ pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leader: &str
             member.status.clone(),
             cell(is_leader(member, leader)),
         ];
-        row.extend(style.verbose.then(|| cell(member.protocol_cur)));
+        row.extend(all.then(|| cell(member.protocol_cur)));
         row.extend([tag("raft_vsn"), tag("build"), tag("dc"), tag("region")]);
-        if style.verbose {
+        if all {
             let tags = member.tags.iter().map(|(name, value)| format!("{name}={value}"));
             row.push(tags.collect::<Vec<_>>().join(","));
         }
@@ -38,7 +39,7 @@ pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leader: &str
 }
 
 /// Members gossip under one port and answer RPC under another, which they name in a tag.
-fn is_leader(member: &AgentMember, leader: &str) -> bool {
+pub(crate) fn is_leader(member: &AgentMember, leader: &str) -> bool {
     let hosts = [member.tags.get("rpc_addr"), Some(&member.addr)];
     let port = member.tags.get("port");
     let is = |host: &String, port: &String| {

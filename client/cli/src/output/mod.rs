@@ -6,4 +6,4 @@ mod text;
 
 pub(crate) use style::{OutputStyle, Paint};
 pub(crate) use table::{Table, fields};
-pub(crate) use text::{UNSET, bytes, json, write_err, write_out};
+pub(crate) use text::{UNSET, bytes, hold, json, write_err, write_out};

@@ -13,6 +13,8 @@ pub(crate) struct OutputStyle {
     pub program: String,
     pub colour: bool,
     pub verbose: bool,
+    /// Tables have all their columns.
+    pub wide: bool,
     pub now: Time,
     pub zone: TimeZone,
 }
@@ -89,6 +91,7 @@ impl OutputStyle {
             program: "sojourn".to_string(),
             colour: false,
             verbose: false,
+            wide: false,
             now: Time::from_secs(1_767_323_045),
             zone: TimeZone::UTC,
         }

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::io::{self, Write};
 
 use base::Duration;
@@ -55,8 +56,40 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     String::from_utf8(text).expect("serde_json writes UTF-8")
 }
 
+thread_local! {
+    /// What is written, while somebody holds it back.
+    static HELD: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+/// Holds back what is written to standard output, as long as this is there.
+pub(crate) struct Held(());
+
+/// Begins to hold back.
+pub(crate) fn hold() -> Held {
+    HELD.with_borrow_mut(|held| *held = Some(Vec::new()));
+    Held(())
+}
+
+impl Held {
+    /// What was written meanwhile.
+    pub(crate) fn take(self) -> Vec<u8> {
+        HELD.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.set(None);
+    }
+}
+
 /// Writes to standard output. A closed pipe (`| head`) ends the program without an error message.
 pub(crate) fn write_out(text: impl AsRef<[u8]>) {
+    let is_held = HELD
+        .with_borrow_mut(|held| held.as_mut().map(|held| held.extend_from_slice(text.as_ref())).is_some());
+    if is_held {
+        return;
+    }
     let mut out = io::stdout().lock();
     if let Err(error) = out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         let gone = error.kind() == io::ErrorKind::BrokenPipe;
@@ -72,6 +105,17 @@ pub(crate) fn write_err(line: impl std::fmt::Display) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_held_back_is_had_by_its_holder_alone() {
+        let held = hold();
+        write_out("a");
+        write_out("b\n");
+        assert_eq!(held.take(), b"ab\n");
+        assert!(HELD.with_borrow(Option::is_none), "what comes now is printed");
+        drop(hold());
+        assert!(HELD.with_borrow(Option::is_none), "also when nobody wanted it");
+    }
 
     #[test]
     fn sizes_have_binary_units() {

@@ -3,6 +3,8 @@
 //! [`AgentSettings`] is plain data. Keys that this release does not support are rejected with their position, or, if
 //! they would change nothing, listed in [`AgentSettings::notes`]: nothing is ignored silently.
 
+#[cfg(test)]
+pub(crate) mod accepted;
 mod artifacts;
 mod audit;
 mod cluster;

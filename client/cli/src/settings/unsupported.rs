@@ -221,7 +221,9 @@ pub(super) fn ui(section: &mut Section) -> Vec<String> {
 
 /// Removes a key unread; true when it was present.
 fn has(section: &mut Section, key: &str) -> bool {
-    section.names().iter().any(|name| name == key) && section.refuse(key, |_| true, String::new).is_empty()
+    let given = section.names().iter().any(|name| name == key);
+    section.refuse(key, |_| true, String::new);
+    given
 }
 
 /// Returns a note about the keys without effect. Everything else is a sink.

@@ -20,6 +20,38 @@ fn command_lines_are_completed() {
 }
 
 #[test]
+fn blocks_and_keys_are_explained() {
+    let (code, page, _) = explain(&["job.group.network.port"]);
+    assert_eq!(code, 0);
+    for part in
+        ["A port of the node for the group.", "\n  port \"http\" {\n", "\n  to                number  "]
+    {
+        assert!(page.contains(part), "{page}");
+    }
+    let (_, key, _) = explain(&["node_class"]);
+    assert!(key.starts_with("agent.client.node_class\n\n") && key.contains("\nType:    text\n"), "{key}");
+    let (_, top, _) = explain(&[]);
+    let names: Vec<&str> = top.lines().map(|line| line.split("  ").next().unwrap()).collect();
+    assert_eq!(names, ["job", "variable", "variables", "locals", "agent"]);
+    let (code, page, wrong) = explain(&["job.group.netwrok"]);
+    assert_eq!((code, page.as_str()), (1, ""));
+    assert_eq!(wrong, "No block or key is called \"job.group.netwrok\": did you mean job.group.network?\n");
+    let (_, json, _) = explain(&["-json", "job.group.count"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json[0]["Kind"], &json[0]["Type"], &json[0]["Default"]),
+        (&"key".into(), &"number".into(), &"1".into())
+    );
+}
+
+/// Exit code, output and errors.
+fn explain(arguments: &[&str]) -> (i32, String, String) {
+    let output = sojourn().arg("explain").args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
 fn names_are_completed_by_searching_for_them() {
     let cluster = web_cluster().with("PUT /v1/search", r#"{"Matches": {"jobs": ["web", "web2"]}}"#);
     let found = cluster.run_with(&[("COMP_LINE", "nomad job stop we")], &[]);

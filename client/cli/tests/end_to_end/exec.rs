@@ -2,10 +2,9 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-
+use crate::end_to_end::support::terminal::Terminal;
 use crate::end_to_end::support::{
     Agent, AgentConfig, CommandOutput, eventually, program, sojourn, staying, until,
 };
@@ -189,70 +188,5 @@ impl Raw {
         socket.read_exact(&mut first).unwrap();
         assert!(first.starts_with(b"HTTP/1.1 101") || first.starts_with(b"HTTP/1.1 200"), "{first:?}");
         Raw(socket)
-    }
-}
-
-/// A user's terminal with the program on it.
-struct Terminal {
-    master: std::fs::File,
-    child: Child,
-    seen: String,
-}
-
-impl Terminal {
-    fn start(mut command: Command, size: (u16, u16)) -> Terminal {
-        use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = openpt(flags).unwrap();
-        unlockpt(&master).unwrap();
-        let slave = ioctl_tiocgptpeer(&master, flags).unwrap();
-        command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
-        let mut terminal =
-            Terminal { master: master.into(), child: command.spawn().unwrap(), seen: String::new() };
-        terminal.set(size);
-        terminal
-    }
-
-    fn set(&mut self, (ws_row, ws_col): (u16, u16)) {
-        let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&self.master, size).unwrap();
-    }
-
-    /// The program has no controlling terminal here, so the signal that goes with it is sent by hand.
-    fn resize(&mut self, height: u16, width: u16) {
-        self.set((height, width));
-        kill_process(Pid::from_child(&self.child), Signal::WINCH).unwrap();
-    }
-
-    fn type_text(&mut self, text: &str) {
-        self.master.write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Reads until this was printed.
-    fn until(&mut self, wanted: &str) {
-        let mut chunk = [0; 4096];
-        while !self.seen.contains(wanted) {
-            let length =
-                self.master.read(&mut chunk).unwrap_or_else(|error| panic!("{error}: {}", self.seen));
-            self.seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
-        }
-        self.seen.clear();
-    }
-
-    fn is_restored(&self) -> bool {
-        let modes = rustix::termios::tcgetattr(&self.master).unwrap().local_modes;
-        modes.contains(rustix::termios::LocalModes::ICANON | rustix::termios::LocalModes::ECHO)
-    }
-
-    fn ended(&mut self) -> i32 {
-        eventually("the program ends", || self.child.try_wait().unwrap()).code().expect("it ends by itself")
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // It may have ended already.
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }

@@ -47,6 +47,8 @@ mod snapshot;
 mod support;
 mod templates;
 mod tls;
+mod top;
 mod variables;
 mod vault;
+mod watching;
 mod whatif;

@@ -11,7 +11,7 @@ use super::service::SERVICE;
 const WEIGHT_MIN: i64 = i8::MIN as i64;
 const WEIGHT_MAX: i64 = i8::MAX as i64;
 
-pub(super) static JOB: Schema = Schema {
+pub(crate) static JOB: Schema = Schema {
     label: Label::Required("~label"),
     fields: &[
         text("id", "ID"),

@@ -20,9 +20,11 @@ use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Fault, Span};
 use crate::eval::{Evaluator, Value};
 use crate::hcl::{Attribute, Block, Body, Name};
 use dynamic::Dynamic;
-use schema::{FieldKind, Label, Many, Nested, Object, Schema};
+use schema::{Label, Many, Nested, Object};
 
+pub(crate) use job::JOB;
 pub(crate) use json_syntax::body as body_of_json;
+pub(crate) use schema::{FieldKind, Schema};
 
 /// What may stand at the top of a job file.
 const TOP_LEVEL: [&str; 4] = ["job", "variable", "variables", "locals"];
@@ -35,7 +37,7 @@ pub(crate) fn job(evaluator: &mut Evaluator, body: &Body) -> Result<Job, Vec<Dia
         .map_err(|faults| faults.into_iter().map(|fault| fault.at(source)).collect::<Vec<_>>())?;
     let block = job_block(body).map_err(at)?;
     let mut decoder = Decoder { evaluator, wrong: Vec::new() };
-    let object = decoder.block(&job::JOB, block);
+    let object = decoder.block(&JOB, block);
     if !decoder.wrong.is_empty() {
         return Err(decoder.wrong.into_iter().take(DIAGNOSTICS_MAX).map(|fault| fault.at(source)).collect());
     }

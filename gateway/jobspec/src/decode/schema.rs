@@ -9,7 +9,7 @@ pub(super) type Object = Map<String, Json>;
 
 /// The shape of one attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FieldKind {
+pub(crate) enum FieldKind {
     Text,
     Bool,
     /// A whole number within these bounds.
@@ -35,7 +35,7 @@ impl FieldKind {
 }
 
 #[derive(Debug)]
-pub(super) struct Field {
+pub(crate) struct Field {
     pub hcl: &'static str,
     /// Name in the document. Names that start with `~` are consumed by the schema's `finish`.
     pub json: &'static str,
@@ -96,14 +96,14 @@ pub(super) const fn free(hcl: &'static str, json: &'static str) -> Field {
 
 /// How often a block may stand in its parent, and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Many {
+pub(crate) enum Many {
     One,
     List,
     /// A map by label; a label twice is an error.
     ByLabel,
 }
 
-pub(super) struct Nested {
+pub(crate) struct Nested {
     pub hcl: &'static str,
     pub json: &'static str,
     pub many: Many,
@@ -124,7 +124,7 @@ pub(super) const fn by_label(hcl: &'static str, json: &'static str, schema: &'st
 
 /// What becomes of a block's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Label {
+pub(crate) enum Label {
     None,
     Required(&'static str),
     Optional(&'static str),
@@ -132,7 +132,7 @@ pub(super) enum Label {
     Ignored,
 }
 
-pub(super) struct Schema {
+pub(crate) struct Schema {
     pub label: Label,
     pub fields: &'static [Field],
     pub blocks: &'static [Nested],

@@ -34,7 +34,17 @@ pub(crate) struct Declarations<'a> {
     pub(super) declared: BTreeMap<String, Declaration>,
 }
 
-const ARGUMENTS: [&str; 6] = ["type", "default", "description", "validation", "sensitive", "nullable"];
+/// What a variable may hold besides its rules, and what the values are.
+pub(crate) const VARIABLE: [(&str, &str); 5] = [
+    ("type", "type"),
+    ("default", "any"),
+    ("description", "text"),
+    ("sensitive", "bool"),
+    ("nullable", "bool"),
+];
+
+/// What a rule holds.
+pub(crate) const VALIDATION: [(&str, &str); 2] = [("condition", "expression"), ("error_message", "text")];
 
 impl<'a> Declarations<'a> {
     /// Reads every `variable` and `variables` block of a job file.
@@ -139,7 +149,8 @@ fn unset(declaration: &Declaration) -> Fault {
 }
 
 fn unexpected(span: Span, name: &str) -> Fault {
-    Fault::new(span, format!("\"{name}\" is not expected in a variable")).suggest(name, ARGUMENTS)
+    Fault::new(span, format!("\"{name}\" is not expected in a variable"))
+        .suggest(name, VARIABLE.map(|(known, _)| known).into_iter().chain(["validation"]))
 }
 
 fn rule(block: &Block) -> Result<Rule, Fault> {
@@ -149,12 +160,7 @@ fn rule(block: &Block) -> Result<Rule, Fault> {
         found.ok_or_else(|| Fault::new(block.header, format!("validation needs \"{wanted}\"")))
     };
     let rule = Rule { condition: find("condition")?, error_message: find("error_message")? };
-    match block
-        .body
-        .attributes
-        .iter()
-        .find(|a| !["condition", "error_message"].contains(&a.name.text.as_str()))
-    {
+    match block.body.attributes.iter().find(|a| !VALIDATION.iter().any(|(known, _)| *known == a.name.text)) {
         Some(other) => {
             Err(Fault::new(other.name.span, format!("\"{}\" is not expected in validation", other.name.text)))
         }

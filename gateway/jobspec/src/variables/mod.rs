@@ -5,7 +5,7 @@ mod given;
 mod locals;
 mod types;
 
-pub(crate) use declare::Declarations;
+pub(crate) use declare::{Declarations, VALIDATION, VARIABLE};
 pub(crate) use locals::resolve as resolve_locals;
 pub(crate) use types::Type;
 

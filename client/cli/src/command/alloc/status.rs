@@ -6,6 +6,7 @@ use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run
 use crate::flags::Flag;
 use crate::output::{OutputStyle, write_err, write_out};
 use crate::resolve::{self, Match};
+use crate::watch::{self, WATCH, Waits};
 use crate::{hint, layout};
 
 const SHORT: Flag<bool> = Flag::switch("short", "Print only the states of the tasks.");
@@ -17,11 +18,11 @@ pub(crate) static COMMAND: Command = Command {
     arguments: "<allocation>",
     summary: "Show an allocation, its tasks and their events.",
     details: "With -json or -t the allocation may be left out: then all are printed.",
-    flags: &[&[&SHORT, &STATS, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(run(call))),
+    flags: &[&[&SHORT, &STATS, &VERBOSE, &WATCH], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(watch::run(call, Waits::ForChanges, run))),
 };
 
-async fn run(call: Call) -> Outcome {
+async fn run(call: &Call) -> Outcome {
     let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     if let Some(format) = format.as_ref().filter(|_| call.args.words.is_empty()) {
         return format.print(&client.allocations(Query::new()).await.doing("querying allocations")?.value);
@@ -44,7 +45,7 @@ async fn run(call: Call) -> Outcome {
     } else {
         write_out(full(&client, &style, &alloc, call.args.switch(&STATS)).await);
     }
-    hint::show(&call, &style, "this allocation", &format!("allocations/{}", alloc.id)).await;
+    hint::show(call, &style, "this allocation", &format!("allocations/{}", alloc.id)).await;
     Ok(0)
 }
 

@@ -1,9 +1,10 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, OUTPUT, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 use crate::layout;
 use crate::output::write_out;
+use crate::watch::{self, WATCH, Waits};
 
 const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Show only what matches this expression.");
 
@@ -13,13 +14,13 @@ pub(super) static COMMAND: Command = Command {
     arguments: "",
     summary: "List deployments.",
     details: "",
-    flags: &[&[&FILTER, &VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(list(call))),
+    flags: &[&[&FILTER, &VERBOSE, &WATCH, &OUTPUT], OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(watch::run(call, Waits::ForChanges, list))),
 };
 
-async fn list(call: Call) -> Outcome {
+async fn list(call: &Call) -> Outcome {
     call.no_arguments()?;
-    all(&call).await
+    all(call).await
 }
 
 pub(super) async fn all(call: &Call) -> Outcome {

@@ -3,9 +3,10 @@ use model::document::Deployment;
 use sdk::{Client, Query};
 
 use super::list::all;
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE, now};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, OUTPUT, Outcome, Run, UI, VERBOSE, now};
 use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
+use crate::watch::{self, WATCH, Waits};
 use crate::{hint, layout, resolve};
 
 const MONITOR: Flag<bool> = Flag::switch("monitor", "Monitor the deployment until it ends.");
@@ -22,15 +23,15 @@ pub(crate) static COMMAND: Command = Command {
     arguments: "[<deployment id>]",
     summary: "Show the status of a deployment.",
     details: "Without an id all deployments are listed.",
-    flags: &[&[&MONITOR, &WAIT, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(status(call))),
+    flags: &[&[&MONITOR, &WAIT, &VERBOSE, &WATCH, &OUTPUT], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(watch::run(call, Waits::ForChanges, status))),
 };
 
 /// The default wait of a blocking query.
 const WAIT_DEFAULT: Duration = Duration::from_secs(2);
 
-async fn status(call: Call) -> Outcome {
-    let Some(given) = call.optional_argument()? else { return all(&call).await };
+async fn status(call: &Call) -> Outcome {
+    let Some(given) = call.optional_argument()? else { return all(call).await };
     let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let wait: Option<Duration> = call.args.parsed(&WAIT)?;
     if call.args.switch(&MONITOR) && format.is_some() {
@@ -45,7 +46,7 @@ async fn status(call: Call) -> Outcome {
     }
     write_out(layout::deployment::view(&style, &deployment));
     let place = format!("jobs/{}@{}/deployments", hint::segment(&deployment.job_id), deployment.namespace);
-    hint::show(&call, &style, "this deployment", &place).await;
+    hint::show(call, &style, "this deployment", &place).await;
     Ok(0)
 }
 

@@ -1,6 +1,9 @@
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, UI, VERBOSE};
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, OUTPUT, Outcome, PAGE_FLAGS, Run, UI, VERBOSE,
+};
 use crate::flags::{Completion, Flag};
 use crate::output::write_out;
+use crate::watch::{self, WATCH, Waits};
 use crate::{hint, layout};
 
 const JOB: Flag<String> =
@@ -14,11 +17,11 @@ pub(super) static COMMAND: Command = Command {
     arguments: "",
     summary: "List evaluations.",
     details: "",
-    flags: &[&[&JOB, &STATUS], PAGE_FLAGS, &[&VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(list(call))),
+    flags: &[&[&JOB, &STATUS], PAGE_FLAGS, &[&VERBOSE, &WATCH, &OUTPUT], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(watch::run(call, Waits::ForChanges, list))),
 };
 
-async fn list(call: Call) -> Outcome {
+async fn list(call: &Call) -> Outcome {
     call.no_arguments()?;
     let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let text = |flag| call.args.value(flag).unwrap_or_default();
@@ -33,6 +36,6 @@ async fn list(call: Call) -> Outcome {
     }
     let next = call.next_page(answer.next_token.as_deref());
     write_out(layout::eval::table(&style, &answer.value) + &next);
-    hint::show(&call, &style, "evaluations", "evaluations").await;
+    hint::show(call, &style, "evaluations", "evaluations").await;
     Ok(0)
 }

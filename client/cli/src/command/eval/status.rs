@@ -1,8 +1,9 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, OUTPUT, Outcome, Run, UI, VERBOSE};
 use crate::flags::Flag;
 use crate::output::write_out;
+use crate::watch::{self, WATCH, Waits};
 use crate::{eval_monitor, hint, layout, resolve};
 
 const MONITOR: Flag<bool> = Flag::switch("monitor", "Monitor it until it is complete.");
@@ -13,11 +14,11 @@ pub(crate) static COMMAND: Command = Command {
     arguments: "<evaluation>",
     summary: "Show an evaluation, its placements and failures.",
     details: "",
-    flags: &[&[&MONITOR, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(run(call))),
+    flags: &[&[&MONITOR, &VERBOSE, &WATCH, &OUTPUT], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(watch::run(call, Waits::ForChanges, run))),
 };
 
-async fn run(call: Call) -> Outcome {
+async fn run(call: &Call) -> Outcome {
     let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     if call.args.switch(&MONITOR) && format.is_some() {
         return Err(call.usage("-monitor cannot be used with -json or -t"));
@@ -52,6 +53,6 @@ async fn run(call: Call) -> Outcome {
         text.push_str(&style.section("Missing Resources", &missing));
     }
     write_out(text);
-    hint::show(&call, &style, "this evaluation", &format!("evaluations?currentEval={}", eval.id)).await;
+    hint::show(call, &style, "this evaluation", &format!("evaluations?currentEval={}", eval.id)).await;
     Ok(0)
 }

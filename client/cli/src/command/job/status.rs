@@ -5,9 +5,12 @@ use model::document::{AllocationListStub, Deployment, Evaluation, Job};
 use sdk::{Client, Query};
 use serde::Serialize;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, OUTPUT, Outcome, Run, UI, VERBOSE,
+};
 use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
+use crate::watch::{self, WATCH, Waits};
 use crate::{hint, layout, periodic_launch, resolve};
 
 const SHORT: Flag<bool> = Flag::switch("short", "Print only the job's basic data.");
@@ -21,8 +24,8 @@ pub(crate) static COMMAND: Command = Command {
     arguments: "[<job>]",
     summary: "List jobs, or show the status of one.",
     details: "",
-    flags: &[&[&SHORT, &EVALS, &ALL_ALLOCS, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(run(call))),
+    flags: &[&[&SHORT, &EVALS, &ALL_ALLOCS, &VERBOSE, &WATCH, &OUTPUT], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(watch::run(call, Waits::ForChanges, run))),
 };
 
 /// The status of one job, as `-json` prints it.
@@ -35,19 +38,19 @@ struct Status {
     evaluations: Vec<Evaluation>,
 }
 
-async fn run(call: Call) -> Outcome {
+async fn run(call: &Call) -> Outcome {
     let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let Some(given) = call.optional_argument()? else {
         return match format {
-            Some(format) => format.print(&read_all(&call, &client).await?),
-            None => list(&call, &client, &style).await,
+            Some(format) => format.print(&read_all(call, &client).await?),
+            None => list(call, &client, &style).await,
         };
     };
     let (namespace, id) = resolve::job(&client, &style, given).await?;
     if let Some(format) = format {
-        return format.print(&[read(&call, &client, &namespace, &id).await?]);
+        return format.print(&[read(call, &client, &namespace, &id).await?]);
     }
-    show(&call, &client, &style, &namespace, &id).await?;
+    show(call, &client, &style, &namespace, &id).await?;
     Ok(0)
 }
 

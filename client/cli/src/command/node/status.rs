@@ -4,12 +4,13 @@ use model::document::{Allocation, Node};
 use sdk::{Client, Query};
 
 use crate::call::{
-    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, UI, VERBOSE,
+    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, OUTPUT, Outcome, PAGE_FLAGS, Run, UI, VERBOSE,
 };
 use crate::flags::Flag;
 use crate::layout::node::Columns;
 use crate::object_format::ObjectFormat;
 use crate::output::{OutputStyle, write_err, write_out};
+use crate::watch::{self, WATCH, Waits};
 use crate::{hint, layout, resolve};
 
 const SHORT: Flag<bool> = Flag::switch("short", "Print only the node's basic data and its allocations.");
@@ -28,19 +29,19 @@ pub(crate) static COMMAND: Command = Command {
     flags: &[
         &[&SHORT, &OS, &QUIET, &ALLOCS, &SELF, &STATS],
         PAGE_FLAGS,
-        &[&VERBOSE],
+        &[&VERBOSE, &WATCH, &OUTPUT],
         OBJECT_FLAGS,
         &[&UI],
         CLIENT_FLAGS,
     ],
-    run: Run::Task(|call| Box::pin(run(call))),
+    run: Run::Task(|call| Box::pin(watch::run(call, Waits::ForChanges, run))),
 };
 
-async fn run(call: Call) -> Outcome {
+async fn run(call: &Call) -> Outcome {
     let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let given = call.optional_argument()?;
     if given.is_none() && !call.args.switch(&SELF) {
-        return list(&call, &client, &style, format).await;
+        return list(call, &client, &style, format).await;
     }
     let id = match given {
         Some(given) => resolve::node(&client, &style, given).await?.id,
@@ -50,8 +51,8 @@ async fn run(call: Call) -> Outcome {
     if let Some(format) = format {
         return format.print(&node);
     }
-    write_out(show(&call, &client, &style, &node).await?);
-    hint::show(&call, &style, "this client", &format!("clients/{}", node.id)).await;
+    write_out(show(call, &client, &style, &node).await?);
+    hint::show(call, &style, "this client", &format!("clients/{}", node.id)).await;
     Ok(0)
 }
 
@@ -67,7 +68,7 @@ async fn list(call: &Call, client: &Client, style: &OutputStyle, format: Option<
     if quiet && (style.verbose || format.is_some()) {
         return Err(call.usage("-quiet cannot be used with -verbose, -json or -t"));
     }
-    let query = call.page()?.flag("os", call.args.switch(&OS));
+    let query = call.page()?.flag("os", call.args.switch(&OS)).flag("resources", style.wide);
     let answer = client.nodes(query).await.doing("querying node status")?;
     let nodes = answer.value;
     if let Some(format) = format {

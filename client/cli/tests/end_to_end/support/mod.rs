@@ -14,6 +14,7 @@ pub mod packages;
 #[path = "../../../../node/tests/agent/support/podman.rs"]
 #[expect(dead_code, reason = "the node's own tests use all of it")]
 pub mod podman;
+pub mod terminal;
 #[path = "../../../../node/tests/agent/support/vault.rs"]
 pub mod vault;
 
@@ -341,6 +342,15 @@ impl Follower {
             let within = Duration::from_millis(200);
             std::iter::from_fn(|| self.lines.recv_timeout(within).ok()).any(|line| line.contains(words))
         });
+    }
+}
+
+impl Follower {
+    /// Interrupts it, as a user does, and gives its exit code.
+    pub fn interrupt(mut self) -> i32 {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        let ended = eventually("the program ends", || self.child.try_wait().unwrap());
+        ended.code().expect("it ends by itself")
     }
 }
 

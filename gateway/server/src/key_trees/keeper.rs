@@ -210,16 +210,19 @@ fn for_others(
 ) -> Result<Option<KeyTreeCommand>, StepError> {
     let waits = |holder: &Holder| holder.sealed.is_none() && holder.has.is_none();
     let own = erasure.tree().and_then(|tree| signer.trees().get(tree));
-    if let Some(tree) = own {
-        if let Some((server, holder)) = erasure.holders().iter().find(|(_, holder)| waits(holder)) {
-            let sealed = tree.seal_for(*server, &holder.public)?;
-            return Ok(Some(KeyTreeCommand::Share { tree: tree.id(), public: holder.public, sealed }));
-        }
+    let waiting = erasure.holders().iter().find(|(_, holder)| waits(holder));
+    if let (Some(tree), Some((server, holder))) = (own, waiting) {
+        let sealed = tree.seal_for(*server, &holder.public)?;
+        return Ok(Some(KeyTreeCommand::Share { tree: tree.id(), public: holder.public, sealed }));
     }
     let Some(leading_for) = view.leading_for else { return Ok(None) };
-    let has_none = erasure.holders().get(&view.server).is_some_and(waits);
-    let is_stuck = erasure.tree().is_some() && has_none && leading_for >= STUCK_AFTER;
-    if erasure.tree().is_none() || is_stuck {
+    // One that fewer servers get would be lost with their disks, and so would what was acknowledged meanwhile.
+    let requested = |server: &Uuid| erasure.holders().contains_key(server);
+    let all_requested = view.members.as_ref().is_some_and(|members| members.iter().all(requested));
+    // One that is down may have it, and brings it when it is back.
+    let nobody_has_it = erasure.holders().values().all(waits) && leading_for >= STUCK_AFTER;
+    let is_due = if erasure.tree().is_none() { all_requested } else { nobody_has_it };
+    if is_due {
         let tree = KeyTree::generate()?;
         let sealed = erasure.holders().iter().map(|(server, holder)| tree.seal_for(*server, &holder.public));
         let sealed = sealed.collect::<Result<_, _>>()?;

@@ -219,11 +219,7 @@ impl Findings<'_> {
     }
 
     fn group(&mut self, group: &TaskGroup) {
-        let disk = group.ephemeral_disk.clone().unwrap_or_default();
-        self.ignored(&[
-            ("consul", group.consul.as_ref().is_some_and(is_special)),
-            ("ephemeral_disk migrate", disk.migrate == Some(true)),
-        ]);
+        self.ignored(&[("consul", group.consul.as_ref().is_some_and(is_special))]);
         self.older_spelling(&[
             (
                 "stop_after_client_disconnect",

@@ -333,14 +333,17 @@ async fn an_evaluation_can_be_asked_for() {
 async fn what_a_job_asks_for_in_vain_is_said_by_name() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");
-    job["TaskGroups"][0]["EphemeralDisk"] = json!({"Migrate": true, "Sticky": true, "SizeMB": 300});
+    job["TaskGroups"][0]["Consul"] = json!({"Partition": "elsewhere"});
     let registered = cluster.put("/v1/jobs", &json!({"Job": job})).await.json();
     assert_eq!(
         registered["Warnings"],
-        "1 warning:\n\n* group \"web\": ephemeral_disk migrate: ignored, the job runs without it\n"
+        "1 warning:\n\n* group \"web\": consul: ignored, the job runs without it\n"
     );
-    let plain = cluster.put("/v1/jobs", &json!({"Job": job_json("api")})).await.json();
-    assert_eq!(plain["Warnings"], "");
+    let mut kept = job_json("api");
+    kept["TaskGroups"][0]["EphemeralDisk"] = json!({"Migrate": true, "Sticky": true, "SizeMB": 300});
+    for job in [kept, job_json("plain")] {
+        assert_eq!(cluster.put("/v1/jobs", &json!({"Job": job})).await.json()["Warnings"], "");
+    }
 }
 
 #[tokio::test]

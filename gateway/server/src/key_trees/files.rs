@@ -224,7 +224,8 @@ mod tests {
         };
         let (old, new) = (file(&old), file(&new));
         let torn = &new[..20];
-        let cases: [(&[(&str, &[u8])], &[u8]); 5] = [
+        type Found<'a> = &'a [(&'a str, &'a [u8])];
+        let cases: [(Found, &[u8]); 5] = [
             (&[("", &old), (NEXT, torn)], &old),
             (&[("", &old), (NEXT, &new)], &old),
             (&[(ERASE, &old), (NEXT, &new)], &new),

@@ -39,10 +39,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             82..86 => of_acl(state, rng),
             86..90 => super::draw_variables::events(state, rng),
             90..93 => super::draw_services::events(state, rng),
-            93 => {
-                let others = super::draw_sinks::events_with(super::draw_cursors::events(state, rng), state);
-                Some(super::draw_erasure::events_with(others, state))
-            }
+            93 => Some(super::draw_erasure::and_rarer(state, rng)),
             96..100 => super::draw_logins::of_logins(state, rng),
             _ => of_allocs(state, rng),
         };

@@ -7,10 +7,11 @@ use state::State;
 
 use super::draw_variables::items;
 
-/// Chance of their own, so that all else in a history stays as it was without them.
-pub fn events_with(mut others: Vec<Event>, state: &State) -> Vec<Event> {
-    others.extend(events(state, &mut Rng::new(state.index.0 + 1)));
-    others
+/// With what happens to cursors and sinks. The chance is their own, so that all else in a history stays as it was without them.
+pub fn and_rarer(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let mut all = super::draw_sinks::events_with(super::draw_cursors::events(state, rng), state);
+    all.extend(events(state, &mut Rng::new(state.index.0 + 1)));
+    all
 }
 
 fn events(state: &State, rng: &mut Rng) -> Vec<Event> {

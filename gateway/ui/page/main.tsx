@@ -74,7 +74,8 @@ function View(): JSX.Element {
     case "services":
       return <Services name={name} />;
     case "variables":
-      return <Variables name={name} />;
+      // A path as it is, where the command line and Nomad's page lead to.
+      return <Variables name={name === "var" ? parts.value.slice(2).join("/") : name} />;
     case "volumes":
       return <Volumes />;
     case "namespaces":

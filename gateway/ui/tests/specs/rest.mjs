@@ -19,6 +19,8 @@ export default async function ({ page, agent, open, accessible }) {
   await page.getByRole("button", { name: "Change", exact: true }).click();
   await page.getByText("loud").waitFor();
   assert.deepEqual((await agent.ask("/v1/var/nomad/jobs/web")).Items, { password: "loud" });
+  await open("variables/var/nomad/jobs/web@default");
+  await page.getByRole("heading", { name: "nomad/jobs/web" }).waitFor();
   await open("variables");
   await page.getByRole("button", { name: "New variable…" }).click();
   await page.getByLabel("Path").fill("made/here");

@@ -68,16 +68,20 @@ const NODE: Fields<NodeStub> = [
   ["version", (one) => one.Version],
 ];
 
+/** The index of a moment; now is one too, so that all lists are of the same state. */
+async function indexOf(moment: string, stop: AbortSignal): Promise<string> {
+  const response = await call("/v1/namespaces", { now: true, signal: stop, headers: { "X-Sojourn-As-Of": moment || "-0s" } });
+  return response.headers.get("X-Nomad-Index") ?? "";
+}
+
 async function read(moment: string, stop: AbortSignal): Promise<Moment> {
-  const headers: Record<string, string> = moment ? { "X-Sojourn-As-Of": moment } : {};
-  let [index, isCut] = ["", false];
+  const index = await indexOf(moment, stop);
+  let isCut = false;
   const list = async <T,>(where: string): Promise<T[]> => {
-    const response = await call(where, { now: true, signal: stop, headers });
+    const response = await call(where, { now: true, signal: stop, headers: { "X-Sojourn-As-Of": index } });
     isCut ||= response.headers.has("X-Nomad-NextToken");
     return (await response.json()) as T[];
   };
-  const response = await call("/v1/namespaces", { now: true, signal: stop, headers });
-  index = response.headers.get("X-Nomad-Index") ?? "";
   const space = namespace.value;
   const jobs = await list<JobStub>(path(["jobs"], { namespace: space, per_page: LIST_MAX }));
   const allocs = await list<Alloc>(path(["allocations"], { namespace: space, per_page: LIST_MAX, reverse: "true", task_states: "false" }));

@@ -9,6 +9,10 @@ export default async function ({ page, agent, open, accessible }) {
     const response = await fetch(`${agent.address}/v1/jobs`);
     return Number(response.headers.get("X-Nomad-Index"));
   };
+  const newest = async () => {
+    const response = await fetch(`${agent.address}/v1/jobs`, { headers: { "X-Sojourn-As-Of": "-0s" } });
+    return Number(response.headers.get("X-Nomad-Index"));
+  };
   const hcl = 'job "short-lived" {\n  group "g" {\n    task "t" {\n      driver = "raw_exec"\n      config {\n        command = "/bin/sleep"\n        args    = ["600"]\n      }\n    }\n  }\n}\n';
   const none = await index();
   await agent.run(hcl);
@@ -18,6 +22,8 @@ export default async function ({ page, agent, open, accessible }) {
   await until("it has stopped", async () => (await agent.allocs("short-lived")).every((alloc) => alloc.ClientStatus === "complete"));
 
   await open(`compare?from=${before}`);
+  // The newest of all, whatever it was about.
+  await page.getByText(`to ${await newest()}:`).waitFor();
   const jobs = page.getByRole("region", { name: "Jobs" }).getByRole("row").filter({ hasText: "short-lived" });
   await jobs.getByText("running → dead").waitFor();
   await jobs.getByText("no → yes").waitFor();

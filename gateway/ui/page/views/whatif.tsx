@@ -146,6 +146,10 @@ export function WhatIf(): JSX.Element {
   );
 }
 
+function jobLink({ JobID, Namespace }: { JobID: string; Namespace: string }): JSX.Element {
+  return <Link to={address("jobs", `${JobID}@${Namespace}`)}>{JobID}</Link>;
+}
+
 const WORD: Record<string, string> = { UpdatedInPlace: "updated in place", Unplaced: "without a node" };
 const BAD = ["Unplaced", "Violated", "Lost"];
 
@@ -174,7 +178,7 @@ function Outcome({ of, text }: { of: Result; text: string }): JSX.Element {
             rows={unplaced}
             of={(group) => `${group.Namespace}/${group.JobID}/${group.Group}`}
             columns={[
-              { name: "Job", cell: (group) => <Link to={address("jobs", `${group.JobID}@${group.Namespace}`)}>{group.JobID}</Link> },
+              { name: "Job", cell: jobLink },
               { name: "Group", cell: (group) => group.Group },
               { name: "Before", isNumber: true, cell: (group) => group.Before },
               { name: "After", isNumber: true, cell: (group) => group.After },
@@ -190,7 +194,7 @@ function Outcome({ of, text }: { of: Result; text: string }): JSX.Element {
             rows={violated}
             of={(group) => `${group.Namespace}/${group.JobID}/${group.Group}`}
             columns={[
-              { name: "Job", cell: (group) => <Link to={address("jobs", `${group.JobID}@${group.Namespace}`)}>{group.JobID}</Link> },
+              { name: "Job", cell: jobLink },
               { name: "Group", cell: (group) => group.Group },
               { name: "Wanted", isNumber: true, cell: (group) => group.Wanted },
               { name: "Allowed", isNumber: true, cell: (group) => group.Allowed },
@@ -207,7 +211,7 @@ function Outcome({ of, text }: { of: Result; text: string }): JSX.Element {
             rows={deployments}
             of={(one) => `${one.Namespace}/${one.JobID}/${one.JobVersion}`}
             columns={[
-              { name: "Job", cell: (one) => <Link to={address("jobs", `${one.JobID}@${one.Namespace}`)}>{one.JobID}</Link> },
+              { name: "Job", cell: jobLink },
               { name: "Version", isNumber: true, cell: (one) => one.JobVersion },
               { name: "Status", cell: (one) => <Status of={one.Status} /> },
               { name: "Description", cell: (one) => one.StatusDescription },

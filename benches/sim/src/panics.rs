@@ -51,17 +51,3 @@ fn note(panic: &str) -> bool {
     };
     HEARD.try_with(take).ok().flatten().is_some()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_that_is_caught_is_heard_too() {
-        let listening = listen();
-        assert_eq!(listening.first(), None);
-        panic::catch_unwind(|| panic!("so {}", "it is")).unwrap_err();
-        let heard = listening.first().unwrap();
-        assert!(heard.contains("panics.rs") && heard.ends_with("so it is"), "{heard}");
-    }
-}

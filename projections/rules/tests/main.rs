@@ -2,6 +2,8 @@
 
 mod acl;
 mod claims;
+mod classes;
+mod configurations;
 mod cursors;
 mod deployments;
 mod erasure;
@@ -13,6 +15,7 @@ mod namespaces;
 mod node_life;
 mod plans;
 mod restore;
+mod root_keys;
 mod services;
 mod sinks;
 mod stories;

@@ -161,12 +161,14 @@ fn a_volume_on_a_node_has_one_name_there_and_is_ready_while_the_node_has_it() {
         state::volume::host_document(&world.state, world.state.volumes.host("default", &key.id).unwrap())
             .state
     };
-    assert_eq!(shown(&world), "unavailable");
+    assert_eq!(shown(&world), "pending", "its node has said nothing since");
     let info = HostVolumeInfo { id: key.id.clone(), name: "data".into(), ..HostVolumeInfo::default() };
     let mut document = node_document(1, "r1");
     document.host_volumes = [("data".to_string(), info)].into_iter().collect();
     world.submit(Command::RegisterNode { document: Box::new(document) }).unwrap();
     assert_eq!(shown(&world), "ready");
+    world.submit(Command::RegisterNode { document: Box::new(node_document(1, "r1")) }).unwrap();
+    assert_eq!(shown(&world), "unavailable", "its node does not have it any more");
     let claimed = NodeStatus::Down;
     world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed }).unwrap();
     assert_eq!(shown(&world), "unavailable");

@@ -307,9 +307,7 @@ async fn register_host(
     // Nodes that were notified report it in a moment.
     let warnings = match is_there {
         true => String::new(),
-        false => {
-            "the volume is unavailable until its node reports it: add it to the node's host volumes".into()
-        }
+        false => "the volume is pending until its node reports it: add it to the node's host volumes".into(),
     };
     written(receipt.index, &HostVolumeRegisterResponse { volume: stored, warnings, index: receipt.index.0 })
 }

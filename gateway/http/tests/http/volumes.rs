@@ -105,9 +105,9 @@ async fn a_host_volume_is_registered_listed_read_and_deleted() {
         "RequestedCapabilities": [capability],
     });
     let registered = cluster.put("/v1/volume/host/register", &json!({"Volume": volume})).await.json();
-    assert!(registered["Warnings"].as_str().unwrap().starts_with("the volume is unavailable until"));
+    assert!(registered["Warnings"].as_str().unwrap().starts_with("the volume is pending until"));
     let id = registered["Volume"]["ID"].as_str().unwrap().to_string();
-    let line = json!({"ID": id, "Name": "data", "NodeID": node, "State": "unavailable", "CapacityBytes": 7});
+    let line = json!({"ID": id, "Name": "data", "NodeID": node, "State": "pending", "CapacityBytes": 7});
     for query in [
         "type=host".to_string(),
         format!("type=host&node_id={node}"),

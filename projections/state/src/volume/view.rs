@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
 
+use base::Index;
 use model::document::{CSIVolume, HostVolume, TaskGroup, VolumeRequest};
 use model::{AllocId, NodeStatus, VolumeKey, VolumeKind};
 
 use crate::State;
 use crate::alloc::Alloc;
-use crate::node::NodeHot;
+use crate::node::{NodeHot, NodeRow};
 
 /// The access mode of a CSI volume to which any number of jobs may write.
 pub const MANY_WRITERS: &str = "multi-node-multi-writer";
@@ -76,14 +77,26 @@ pub fn is_csi_schedulable(state: &State, volume: &CSIVolume) -> bool {
     !plugin.requires_controller_plugin || controllers().any(|controller| controller.healthy)
 }
 
-/// The volume with what its node says of it: `ready` while the node has it and is not down.
+/// The volume with what its node says of it: `ready` while the node has it and is not down, `pending` while the node has
+/// said nothing since the volume was made, `unavailable` otherwise. Tools that make volumes wait as long as it is pending.
 pub fn host_document(state: &State, volume: &HostVolume) -> HostVolume {
     let node = volume.node_id.parse().ok().and_then(|id| state.nodes.find(id));
-    let is_there = node.is_some_and(|row| {
-        let mut own = state.nodes.cold(row).document.host_volumes.values();
-        state.nodes.hot(row).status != NodeStatus::Down && own.any(|info| info.id == volume.id)
-    });
-    HostVolume { state: if is_there { "ready" } else { "unavailable" }.to_string(), ..volume.clone() }
+    let up = node.filter(|row| state.nodes.hot(*row).status != NodeStatus::Down);
+    let shown = match up {
+        Some(row) if has_host_volume(state, row, &volume.id) => "ready",
+        Some(row) if state.nodes.hot(row).modified <= made(state, volume) => "pending",
+        _ => "unavailable",
+    };
+    HostVolume { state: shown.to_string(), ..volume.clone() }
+}
+
+fn has_host_volume(state: &State, node: NodeRow, id: &str) -> bool {
+    state.nodes.cold(node).document.host_volumes.values().any(|info| info.id == id)
+}
+
+fn made(state: &State, volume: &HostVolume) -> Index {
+    let key = VolumeKey::new(VolumeKind::Host, &volume.namespace, &volume.id);
+    state.volumes.get(&key).map_or(Index::ZERO, |registered| registered.created)
 }
 
 /// Whether an allocation that takes room mounts it.

@@ -47,7 +47,6 @@ pub struct ACLTokenListStub {
     pub roles: List<ACLTokenRoleLink>,
     pub global: bool,
     pub create_time: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expiration_time: Option<Timestamp>,
     pub create_index: u64,
     pub modify_index: u64,

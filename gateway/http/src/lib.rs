@@ -29,6 +29,7 @@ mod request;
 mod request_stats;
 mod rewriting;
 mod routes;
+mod sealing;
 mod storage;
 mod view;
 

@@ -18,7 +18,6 @@ use rules::variable::ITEMS_BYTES_MAX;
 use serde_json::Value;
 use state::State;
 use state::variable::Variable as Row;
-use tokio::time::{Instant, timeout_at};
 
 use ::acl::VariableCapability as V;
 use api::Consistency;
@@ -31,15 +30,13 @@ use crate::blocking::{Changing, Watched};
 use crate::error::Failure;
 use crate::page::page;
 use crate::request::{Call, Json, Read, Reading, Write, as_json};
+use crate::sealing::once_keyed;
 use crate::view::variable as view;
 
 const NOT_FOUND: &str = "variable not found";
 
 /// How long a lock holds, and for how long nobody else gets it, unless it says otherwise.
 const LOCK_DEFAULT: Duration = Duration::from_secs(15);
-
-/// How long a write waits for the key tree that this server is to get.
-const TREE_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 
 pub(super) fn router() -> Router<AppState> {
     let invalid = async || Failure::invalid("Invalid method");
@@ -379,20 +376,7 @@ async fn sealed(server: &AppState, key: &VariableKey, items: &Items) -> Result<S
     if items.keys().any(String::is_empty) {
         return Err(Failure::invalid("invalid Items: expected keys that are not empty"));
     }
-    // The key tree may be on its way to this server: it says so in the log when it has it.
-    let (mut news, deadline) = (server.control.watch(), Instant::now() + TREE_WAIT);
-    loop {
-        match server.signer.seal_items(&server.control.state(), key, items) {
-            Err(KeyError::Tree(_)) if matches!(timeout_at(deadline, news.changed()).await, Ok(Ok(()))) => {}
-            sealed => {
-                return sealed.map_err(|error| {
-                    Failure::internal(format!(
-                        "the cluster has no key to seal variables with yet, try again in a moment: {error}"
-                    ))
-                });
-            }
-        }
-    }
+    once_keyed(server, "variables", |state| server.signer.seal_items(state, key, items)).await
 }
 
 fn opened(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::guarded::{Guarded, NOBODY, bootstrap, empty, with_token};
+use crate::guarded::{Guarded, NOBODY, bootstrap, draw_root_key, empty, with_token};
 use crate::support::{Cluster, assert_holds};
 
 const READ: &str = r#"namespace "default" { policy = "read" }"#;
@@ -15,8 +15,17 @@ async fn the_first_token_is_made_once() {
     let first = bootstrap(&cluster).await;
     let made = json!({"Name": "Bootstrap Token", "Type": "management", "Global": true, "ExpirationTTL": ""});
     assert_holds(&first.json(), &made);
+    // Nomad's servers say so, and other people's tools rely on that.
+    assert_eq!(first.json().get("ExpirationTime"), Some(&Value::Null));
     let index = first.index();
     bootstrap(&cluster).await.refused(400, &format!("ACL bootstrap already done (reset index: {index})"));
+}
+
+#[tokio::test]
+async fn who_bootstraps_a_cluster_that_has_no_key_yet_waits_for_it() {
+    let cluster = Cluster::start_with(|agent| agent.access.enabled = true).await;
+    let (first, ()) = tokio::join!(bootstrap(&cluster), draw_root_key(&cluster));
+    assert_eq!(first.status, 200, "{}", first.text());
 }
 
 #[tokio::test]

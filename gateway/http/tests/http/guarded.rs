@@ -83,13 +83,17 @@ async fn empty_with(change: impl FnOnce(&mut AgentInfo)) -> Cluster {
 
 /// Secrets of tokens can be sealed.
 pub async fn with_root_key(cluster: Cluster) -> Cluster {
+    draw_root_key(&cluster).await;
+    cluster
+}
+
+pub async fn draw_root_key(cluster: &Cluster) {
     let secret = ServerSecret::new(Uuid::from(7), &SECRET).unwrap();
     cluster.submit(Command::AnnounceServerKey { server: secret.server(), public: secret.public() }).await;
     let keyring = cluster.control.state().keyring.clone();
     let activation =
         SigningKey::generate(SigningAlgorithm::Rs256).unwrap().activation(&keyring, None).unwrap();
     cluster.submit(Command::ActivateRootKey(Box::new(activation))).await;
-    cluster
 }
 
 pub async fn bootstrap(cluster: &Cluster) -> Got {

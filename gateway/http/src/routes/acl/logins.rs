@@ -26,13 +26,14 @@ use state::node::secret_hash;
 
 use super::super::write;
 use super::methods::{CLIENT_SECRET, PRIVATE_KEY, purpose};
+use super::new_id;
 use super::tokens::{sealed, whole};
-use super::{new_id, sealing_failed};
 use crate::access::of_caller;
 use crate::answer::{self, Answer, written};
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request::{Json, Newcomer, Write};
+use crate::sealing::once_keyed;
 
 /// What attempts are sealed for.
 const ATTEMPT: &[u8] = b"attempt to log in at a provider";
@@ -73,17 +74,15 @@ async fn auth_url(
 ) -> Answer {
     let (name, redirect) = (&request.auth_method_name, &request.redirect_uri);
     present(&[("AuthMethodName", name), ("RedirectURI", redirect), ("ClientNonce", &request.client_nonce)])?;
-    let (state, Method { config, .. }) = method(&server, name, ACLAuthMethod::OIDC).await?;
+    let (_, Method { config, .. }) = method(&server, name, ACLAuthMethod::OIDC).await?;
     if !config.allowed_redirect_uris.contains(redirect) {
         return Err(Failure::invalid(format!("unauthorized redirect_uri: {redirect}")));
     }
     let nonce = &request.client_nonce;
     let attempt = Attempt::new(new_id(), name, redirect, nonce, config.oidc_enable_pkce, now());
     let attempt = attempt.map_err(failed)?;
-    let SealedData { key, bytes } = server
-        .signer
-        .seal(&state.keyring, ATTEMPT, &attempt.to_bytes())
-        .map_err(|error| sealing_failed(&error))?;
+    let seal = |state: &State| server.signer.seal(&state.keyring, ATTEMPT, &attempt.to_bytes());
+    let SealedData { key, bytes } = once_keyed(&server, "secrets", seal).await?;
     let sealed = URL_SAFE_NO_PAD.encode([&key.0[..], &bytes].concat());
     let auth_url = oidc::auth_url(&server.providers, &config, &attempt, &sealed).await.map_err(failed)?;
     Ok(answer::json(&ACLOIDCAuthURLResponse { auth_url }))
@@ -260,7 +259,7 @@ async fn issue(
         ..ACLToken::default()
     };
     let secret = new_id().to_string();
-    let token = sealed(server, accessor, token, &secret)?;
+    let token = sealed(server, accessor, token, &secret).await?;
     let digest: [u8; 16] = secret_hash(&secret)[..16].try_into().expect("a hash has 32 bytes");
     // A repetition asks for another secret, and so for something else.
     let write = Write { said: RequestId(Uuid::from_random(digest)), ..write };

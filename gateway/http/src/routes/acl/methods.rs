@@ -11,13 +11,13 @@ use model::{Command, SealedData};
 use state::State;
 
 use super::super::write;
-use super::sealing_failed;
 use crate::access::{Management, Newcomers, denied};
 use crate::answer::{Answer, done, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
 use crate::request::{Json, Read, Reading, Write, as_json};
+use crate::sealing::once_keyed;
 
 const UNKNOWN: &str = "ACL auth-method not found";
 
@@ -48,7 +48,7 @@ async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read
 }
 
 async fn create(With(server): With<AppState>, write: Write, Json(wanted): Json<ACLAuthMethod>) -> Answer {
-    let record = record(&server, &write, wanted)?;
+    let record = record(&server, &write, wanted).await?;
     let name = record.method.name.clone();
     submit(&server, &write, &name, Command::CreateAuthMethod(Box::new(record))).await
 }
@@ -62,7 +62,7 @@ async fn update(
     if wanted.name != name {
         return Err(Failure::invalid("ACL auth-method name does not match request path"));
     }
-    let record = record(&server, &write, wanted)?;
+    let record = record(&server, &write, wanted).await?;
     submit(&server, &write, &name, Command::UpdateAuthMethod(Box::new(record))).await
 }
 
@@ -82,7 +82,11 @@ async fn submit(server: &AppState, write: &Write, name: &str, command: Command) 
 }
 
 /// What the log gets: the method, with its secrets sealed. What cannot be understood is refused now: later nobody could log in.
-fn record(server: &AppState, write: &Write, wanted: ACLAuthMethod) -> Result<AuthMethodRecord, Failure> {
+async fn record(
+    server: &AppState,
+    write: &Write,
+    wanted: ACLAuthMethod,
+) -> Result<AuthMethodRecord, Failure> {
     if !write.access.acl.is_management() {
         return Err(denied());
     }
@@ -114,13 +118,13 @@ fn record(server: &AppState, write: &Write, wanted: ACLAuthMethod) -> Result<Aut
     if !key.is_empty() {
         login::check_private_key(&key).map_err(Failure::invalid)?;
     }
-    let state = server.control.state();
-    let sealed = |what: &str, secret: &str| -> Result<Option<SealedData>, KeyError> {
+    let sealed = |state: &State, what: &str, secret: &str| -> Result<Option<SealedData>, KeyError> {
         let seal = || server.signer.seal(&state.keyring, &purpose(&method.name, what), secret.as_bytes());
         (!secret.is_empty()).then(seal).transpose()
     };
-    let client_secret = sealed(CLIENT_SECRET, &secret).map_err(|error| sealing_failed(&error))?;
-    let private_key = sealed(PRIVATE_KEY, &key).map_err(|error| sealing_failed(&error))?;
+    let both =
+        |state: &State| Ok((sealed(state, CLIENT_SECRET, &secret)?, sealed(state, PRIVATE_KEY, &key)?));
+    let (client_secret, private_key) = once_keyed(server, "secrets", both).await?;
     Ok(AuthMethodRecord { method, client_secret, private_key })
 }
 

@@ -15,7 +15,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use base::{Index, Uuid};
-use keyring::KeyError;
 use state::State;
 
 use crate::access::{Access, Each, own_policies};
@@ -70,12 +69,6 @@ async fn own_access(With(server): With<AppState>, call: Call<Each>) -> Answer {
 /// Policies and roles, and whose they are.
 fn changed(state: &State) -> Index {
     state.acl.changed().max(Index(1))
-}
-
-fn sealing_failed(error: &KeyError) -> Failure {
-    Failure::internal(format!(
-        "the cluster has no key to seal secrets with yet, try again in a moment: {error}"
-    ))
 }
 
 pub(super) fn new_id() -> Uuid {

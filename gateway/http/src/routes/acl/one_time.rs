@@ -56,6 +56,6 @@ async fn exchanged(server: &AppState, write: &Write, request: &OneTimeTokenExcha
     let owner = state.acl.one_time().iter().find(|(_, token)| token.digest == digest);
     let accessor = *owner.ok_or_else(denied)?.0;
     let receipt = server.submit(write, Command::ExchangeOneTimeToken { digest }).await?;
-    let token = tokens::whole(server, &state, accessor);
+    let token = tokens::whole(server, &state, accessor).map(|shown| shown.token);
     written(receipt.index, &OneTimeTokenExchangeResponse { token, index: receipt.index.0 })
 }

@@ -8,17 +8,19 @@ use base::{Duration, Index, Uuid};
 use model::command::CreateAclToken;
 use model::document::ACLToken;
 use model::{Command, TokenSecret};
+use serde::Serialize;
 use state::State;
 use state::node::secret_hash;
 
 use super::super::write;
-use super::{new_id, sealing_failed};
+use super::new_id;
 use crate::access::{Each, Management, Who, denied};
 use crate::answer::{self, Answer, done, written};
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::page::{Creation, page};
 use crate::request::{Json, OptionalJson, Read, Reading, Write, as_json};
+use crate::sealing::once_keyed;
 
 /// The name of the first token.
 const FIRST: &str = "Bootstrap Token";
@@ -74,7 +76,7 @@ async fn own(With(server): With<AppState>, read: Read<Each>) -> Answer {
         ..ACLToken::default()
     };
     match read.access.who {
-        Who::Everybody => Ok(answer::json(&named("acls-disabled", "ACLs disabled token"))),
+        Who::Everybody => Ok(answer::json(&Shown::from(named("acls-disabled", "ACLs disabled token")))),
         Who::Token { accessor, .. } => {
             let view = |state: &State| whole(&server, state, accessor).ok_or_else(denied);
             server.read(&read, changed, view).await
@@ -82,7 +84,7 @@ async fn own(With(server): With<AppState>, read: Read<Each>) -> Answer {
         Who::Anonymous => {
             let anonymous = named("anonymous", "Anonymous Token");
             let anonymous = ACLToken { policies: vec!["anonymous".to_string()].into(), ..anonymous };
-            server.read(&read, changed, |_| Ok(anonymous)).await
+            server.read(&read, changed, |_| Ok(Shown::from(anonymous))).await
         }
         // They are known by other things than tokens.
         Who::Node(_) | Who::Workload(_) => Err(Failure::not_found("ACL token not found")),
@@ -109,7 +111,7 @@ async fn bootstrap(
         global: true,
         ..ACLToken::default()
     };
-    let token = Box::new(sealed(&server, accessor, token, &secret)?);
+    let token = Box::new(sealed(&server, accessor, token, &secret).await?);
     submit(&server, &write, accessor, Command::BootstrapAcl { token, reset }).await
 }
 
@@ -139,7 +141,7 @@ async fn upsert(With(server): With<AppState>, write: Write, Json(wanted): Json<A
     };
     let accessor = accessor.unwrap_or_else(new_id);
     let token = ACLToken { accessor_id: accessor.to_string(), ..wanted };
-    let token = Box::new(sealed(&server, accessor, token, &secret)?);
+    let token = Box::new(sealed(&server, accessor, token, &secret).await?);
     submit(&server, &write, accessor, Command::CreateAclToken(token)).await
 }
 
@@ -169,27 +171,42 @@ async fn submit(server: &AppState, write: &Write, accessor: Uuid, command: Comma
     written(receipt.index, &token.ok_or_else(|| Failure::not_found("the token was deleted meanwhile"))?)
 }
 
+/// A token as Nomad's servers show it: they say so where it does not expire, and tools rely on that. The log leaves it out.
+#[derive(Serialize)]
+pub(super) struct Shown {
+    #[serde(flatten)]
+    pub token: ACLToken,
+    #[serde(rename = "ExpirationTime", skip_serializing_if = "Option::is_none")]
+    never: Option<()>,
+}
+
+impl From<ACLToken> for Shown {
+    fn from(token: ACLToken) -> Shown {
+        let never = token.expiration_time.is_none().then_some(());
+        Shown { token, never }
+    }
+}
+
 /// The token with its secret, which stays empty if no key opens it any more.
-pub(super) fn whole(server: &AppState, state: &State, accessor: Uuid) -> Option<ACLToken> {
+pub(super) fn whole(server: &AppState, state: &State, accessor: Uuid) -> Option<Shown> {
     let token = state::acl::token(&state.acl, accessor)?;
     let sealed = &state.acl.token(accessor)?.secret.sealed;
     let secret = server.signer.unseal(&state.keyring, &accessor.0, sealed).inspect_err(|error| {
         tracing::warn!(%accessor, %error, "the secret of a token cannot be shown");
     });
     let secret_id = secret.ok().and_then(|secret| String::from_utf8(secret).ok()).unwrap_or_default();
-    Some(ACLToken { secret_id, ..token })
+    Some(ACLToken { secret_id, ..token }.into())
 }
 
 /// What the log gets of a secret: what recognizes it, and itself sealed.
-pub(super) fn sealed(
+pub(super) async fn sealed(
     server: &AppState,
     accessor: Uuid,
     token: ACLToken,
     secret: &str,
 ) -> Result<CreateAclToken, Failure> {
-    let state = server.control.state();
-    let sealed = server.signer.seal(&state.keyring, &accessor.0, secret.as_bytes());
-    let sealed = sealed.map_err(|error| sealing_failed(&error))?;
+    let seal = |state: &State| server.signer.seal(&state.keyring, &accessor.0, secret.as_bytes());
+    let sealed = once_keyed(server, "secrets", seal).await?;
     let token = ACLToken { secret_id: String::new(), ..token };
     Ok(CreateAclToken { token, secret: TokenSecret { digest: secret_hash(secret), sealed } })
 }

@@ -6,6 +6,7 @@
 
 #![warn(unreachable_pub)]
 
+mod quantiles;
 mod render;
 mod samples;
 pub mod table;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
+pub use quantiles::QUANTILES;
 pub use render::{Figures, exposition, summary};
 pub use samples::{INTERVAL, LABELLED_MAX, Labels, Sampled, Samples};
 

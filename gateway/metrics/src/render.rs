@@ -4,6 +4,7 @@ use api::{GaugeValue, MetricsSummary, SampledValue};
 use base::Time;
 use model::document::Timestamp;
 
+use crate::quantiles::QUANTILES;
 use crate::table::{Kind, of};
 use crate::{Gauge, Labels, Sampled};
 
@@ -50,8 +51,8 @@ pub fn summary(figures: &Figures, now: Time) -> MetricsSummary {
     }
 }
 
-/// The text form of Prometheus. Counters and samples are given since the agent started: whoever scrapes them computes the
-/// rates.
+/// The text form of Prometheus. Counters, sums and counts are given since the agent started: whoever scrapes them computes
+/// the rates. Quantiles are those of the newest interval that is over, and no number if nothing was measured in it.
 pub fn exposition(figures: &Figures) -> String {
     let mut text = String::new();
     // The text form wants all lines of a name together.
@@ -75,19 +76,31 @@ pub fn exposition(figures: &Figures) -> String {
     let mut sampled: Vec<&Sampled> = figures.sampled.iter().collect();
     sampled.sort_by_key(|one| one.name);
     for one in sampled {
-        let (name, labels) = (flat(one.name), labels(&one.labels, figures.host.as_deref()));
+        let name = flat(one.name);
         let counts = of(one.name).kind == Kind::Counter;
         if one.name != last {
             head(&mut text, one.name, if counts { "counter" } else { "summary" });
         }
         last = one.name;
-        let (sum, count) = (one.total_sum, one.total_count);
+        let host = figures.host.as_deref();
+        let (labels, sum, count) = (labels(&one.labels, host), one.total_sum, one.total_count);
         let _infallible = match counts {
             true => writeln!(text, "{name}{labels} {sum}"),
-            false => writeln!(text, "{name}_sum{labels} {sum}\n{name}_count{labels} {count}"),
+            false => {
+                quantiles(&mut text, &name, one, host);
+                writeln!(text, "{name}_sum{labels} {sum}\n{name}_count{labels} {count}")
+            }
         };
     }
     text
+}
+
+fn quantiles(text: &mut String, name: &str, one: &Sampled, host: Option<&str>) {
+    for (part, value) in QUANTILES.into_iter().zip(one.quantiles.unwrap_or([f64::NAN; 3])) {
+        let mut own = one.labels.clone();
+        own.push(("quantile", part.to_string()));
+        let _infallible = writeln!(text, "{name}{} {value}", labels(&own, host));
+    }
 }
 
 fn head(text: &mut String, name: &str, kind: &str) {
@@ -124,7 +137,8 @@ mod tests {
             gauges: vec![of("plain"), Gauge::new("sojourn.leader", 1), of("q\"\\\n")],
             sampled: vec![
                 sampled("sojourn.http.requests_total", 1.0),
-                sampled("nomad.nomad.plan.evaluate", 2.5),
+                Sampled { quantiles: Some([0.5, 2.25, 4.0]), ..sampled("nomad.nomad.plan.evaluate", 2.5) },
+                sampled("nomad.nomad.plan.submit", 0.0),
                 Sampled { labels: rejected("a"), ..sampled("nomad.nomad.plan.node_rejected", 3.0) },
                 Sampled { labels: rejected("b"), ..sampled("nomad.nomad.plan.node_rejected", 3.0) },
             ],
@@ -146,10 +160,19 @@ mod tests {
             # HELP sojourn_leader 1 while this server leads.\n# TYPE sojourn_leader gauge\nsojourn_leader 1\n\
             # HELP nomad_nomad_plan_evaluate Milliseconds that the check of a plan took.\n\
             # TYPE nomad_nomad_plan_evaluate summary\n\
+            nomad_nomad_plan_evaluate{quantile=\"0.5\"} 0.5\n\
+            nomad_nomad_plan_evaluate{quantile=\"0.9\"} 2.25\n\
+            nomad_nomad_plan_evaluate{quantile=\"0.99\"} 4\n\
             nomad_nomad_plan_evaluate_sum 9.5\nnomad_nomad_plan_evaluate_count 3\n\
             # HELP nomad_nomad_plan_node_rejected Plans of which a node rejected its part, by node.\n\
             # TYPE nomad_nomad_plan_node_rejected counter\n\
             nomad_nomad_plan_node_rejected{node_id=\"a\"} 9.5\nnomad_nomad_plan_node_rejected{node_id=\"b\"} 9.5\n\
+            # HELP nomad_nomad_plan_submit Milliseconds that a worker waited for the outcome of its plan.\n\
+            # TYPE nomad_nomad_plan_submit summary\n\
+            nomad_nomad_plan_submit{quantile=\"0.5\"} NaN\n\
+            nomad_nomad_plan_submit{quantile=\"0.9\"} NaN\n\
+            nomad_nomad_plan_submit{quantile=\"0.99\"} NaN\n\
+            nomad_nomad_plan_submit_sum 9.5\nnomad_nomad_plan_submit_count 3\n\
             # HELP sojourn_http_requests_total Requests that were answered.\n# TYPE sojourn_http_requests_total counter\n\
             sojourn_http_requests_total 9.5\n";
         assert_eq!(text, expected);

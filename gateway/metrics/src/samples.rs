@@ -3,6 +3,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::quantiles::{QUANTILES, Sizes};
+
 /// How long an interval is. The newest one that is over is shown, as Nomad's agents do.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -31,6 +33,8 @@ pub struct Sampled {
     pub stddev: f64,
     /// A second.
     pub rate: f64,
+    /// [`QUANTILES`] of the interval; `None` if nothing was measured in it.
+    pub quantiles: Option<[f64; 3]>,
     /// Since the agent started.
     pub total_count: u64,
     pub total_sum: f64,
@@ -48,13 +52,14 @@ struct Intervals {
     total_sum: f64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Tally {
     count: u32,
     sum: f64,
     squares: f64,
     min: f64,
     max: f64,
+    sizes: Sizes,
 }
 
 impl Samples {
@@ -136,7 +141,7 @@ impl Intervals {
     }
 
     fn shown(&self, name: &'static str) -> Sampled {
-        let tally = self.last.unwrap_or(self.current);
+        let tally = self.last.as_ref().unwrap_or(&self.current);
         let count = f64::from(tally.count);
         let mean = if tally.count == 0 { 0.0 } else { tally.sum / count };
         let spread = (tally.squares - tally.sum * mean).max(0.0);
@@ -150,6 +155,7 @@ impl Intervals {
             mean,
             stddev: if tally.count < 2 { 0.0 } else { (spread / (count - 1.0)).sqrt() },
             rate: tally.sum / INTERVAL.as_secs_f64(),
+            quantiles: tally.quantiles(),
             total_count: self.total_count,
             total_sum: self.total_sum,
         }
@@ -165,6 +171,16 @@ impl Tally {
         self.count = self.count.saturating_add(1);
         self.sum += value;
         self.squares += value * value;
+        self.sizes.add(value);
+    }
+
+    /// Within what was measured: a bucket is a little wider than its values.
+    fn quantiles(&self) -> Option<[f64; 3]> {
+        let mut all = [0.0; 3];
+        for (place, part) in all.iter_mut().zip(QUANTILES) {
+            *place = self.sizes.quantile(part)?.clamp(self.min, self.max);
+        }
+        Some(all)
     }
 }
 
@@ -184,11 +200,14 @@ mod tests {
         let first = one(start);
         assert_eq!((first.min, first.max, first.mean, first.sum, first.rate), (2.0, 4.0, 3.0, 6.0, 0.6));
         assert!((first.stddev - 2_f64.sqrt()).abs() < 1e-9);
+        let [half, _, most] = first.quantiles.unwrap();
+        assert!((half - 2.0).abs() < 0.1 && (most - 4.0).abs() < 0.1, "{half} {most}");
         samples.took(NAME, start + INTERVAL, Duration::from_millis(9));
         assert_eq!(one(start + INTERVAL).count, 2, "the last one that is over");
         assert_eq!(one(start + INTERVAL * 2).max, 9.0);
         let silent = one(start + INTERVAL * 9);
         assert_eq!((silent.count, silent.total_count, silent.total_sum), (0, 3, 15.0));
+        assert_eq!(silent.quantiles, None);
     }
 
     #[test]

@@ -1,17 +1,13 @@
-//! Passes requests on to a server: one stream of the node's connection for each, on which HTTP is spoken as ever.
+//! Passes requests on to a server: one stream of the node's connection for each.
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::http::uri::{PathAndQuery, Uri};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use node::server::ServerError;
 use wire::messages::method;
-use wire::{CallerAddress, FORWARDED_FOR};
 
 use crate::NodeAgent;
 
@@ -63,44 +59,9 @@ fn destination(uri: &Uri, node: &str) -> Uri {
     text.parse::<PathAndQuery>().map_or_else(|_| uri.clone(), Uri::from)
 }
 
-async fn exchange(agent: &NodeAgent, mut request: Request) -> Result<Response, RelayError> {
+async fn exchange(agent: &NodeAgent, request: Request) -> Result<Response, RelayError> {
     let stream = agent.servers.open_stream(method::HTTP).await?.into_io();
-    let (mut server, connection) = http1::handshake::<_, Body>(TokioIo::new(stream)).await?;
-    // Ends with the exchange: this is its only request.
-    tokio::spawn(async move {
-        if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(%error, "a request to a server ended");
-        }
-    });
-    *request.version_mut() = Version::HTTP_11;
-    request.headers_mut().entry(header::HOST).or_insert(HeaderValue::from_static("sojourn"));
-    say_where_from(&mut request);
-    let caller = hyper::upgrade::on(&mut request);
-    let mut response = server.send_request(request).await?;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let answering = hyper::upgrade::on(&mut response);
-        tokio::spawn(async move {
-            if let Err(error) = join(caller, answering).await {
-                tracing::debug!(%error, "a connection through this agent ended");
-            }
-        });
-    }
-    Ok(response.map(Body::new))
-}
-
-/// What the caller wrote into the header itself counts for nothing.
-fn say_where_from(request: &mut Request) {
-    let address = request.extensions().get::<CallerAddress>().and_then(|caller| caller.0);
-    let text = address.and_then(|address| HeaderValue::from_str(&address.to_string()).ok());
-    request.headers_mut().remove(FORWARDED_FOR);
-    request.headers_mut().extend(text.map(|text| (HeaderName::from_static(FORWARDED_FOR), text)));
-}
-
-/// Copies both ways until both ends have finished.
-async fn join(one: hyper::upgrade::OnUpgrade, other: hyper::upgrade::OnUpgrade) -> Result<(), RelayError> {
-    let (one, other) = (one.await?, other.await?);
-    tokio::io::copy_bidirectional(&mut TokioIo::new(one), &mut TokioIo::new(other)).await?;
-    Ok(())
+    Ok(listener::pass_on(stream, request, ()).await?)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -108,9 +69,7 @@ enum RelayError {
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
-    Http(#[from] hyper::Error),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Pass(#[from] listener::PassError),
 }
 
 #[cfg(test)]

@@ -177,6 +177,11 @@ impl Client {
         &self.namespace
     }
 
+    /// The same connection for another region, to which the agent passes requests on.
+    pub fn in_region(&self, region: &str) -> Client {
+        Client { region: region.to_string(), ..self.clone() }
+    }
+
     /// The same connection for another namespace.
     pub fn in_namespace(&self, namespace: &str) -> Client {
         Client { namespace: namespace.to_string(), ..self.clone() }

@@ -24,6 +24,7 @@ use crate::error::Failure;
 use crate::events::Acks;
 use crate::forks::KeptForks;
 use crate::node_rpc::{NodeRoutes, NodeRpc};
+use crate::regions::{RegionError, Regions};
 use crate::rendering::LARGE_LISTS_MAX;
 use crate::request::Write;
 use feed::Feed;
@@ -38,6 +39,8 @@ pub struct Api {
     pub node_rpc: Arc<dyn NodeRpc>,
     /// The other servers, and the raft cluster.
     pub cluster: Arc<dyn ClusterAdmin>,
+    /// The way to the servers of other regions.
+    pub regions: Arc<dyn Regions>,
     pub snapshots: Arc<dyn Snapshots>,
     pub history_files: Arc<dyn HistoryFiles>,
     pub agent: AgentInfo,
@@ -72,6 +75,8 @@ pub struct Api {
 pub struct AgentInfo {
     pub name: String,
     pub region: String,
+    /// Another region that decides for this one too; empty without one.
+    pub authoritative_region: String,
     pub datacenter: String,
     /// This server, as batches name it.
     pub server: Uuid,
@@ -177,13 +182,15 @@ impl AppState {
         Ok(self.control.submit(request).await)
     }
 
+    /// What is about another region has been sent there before.
+    ///
     /// # Errors
     /// `No path to region` for any region but this one; none means this one.
     pub(crate) fn check_region(&self, region: &str) -> Result<(), Failure> {
         if region.is_empty() || region == self.agent.region {
             return Ok(());
         }
-        Err(Failure::internal("No path to region"))
+        Err(RegionError::Unknown.into())
     }
 }
 

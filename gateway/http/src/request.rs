@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State as With};
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base::Uuid;
@@ -242,18 +242,28 @@ pub(crate) async fn read_named(With(server): With<AppState>, request: Request, n
         .exact()
         .filter(|_| !is_secret)
         .and_then(|length| usize::try_from(length).ok());
-    let (mut parts, mut whole) = request.into_parts();
+    let mut request = request;
     if length.is_some_and(|length| length <= BODY_MAX) {
-        let bytes = match body(Request::from_parts(parts.clone(), whole), &server).await {
-            Ok(bytes) => bytes,
+        let (whole, bytes) = match whole_body(request, &server).await {
+            Ok(read) => read,
             Err(failure) => return failure.into_response(),
         };
         hash.update(&bytes);
-        whole = Body::from(bytes);
+        request = whole;
     }
     let said: [u8; 16] = hash.finalize().as_bytes()[..16].try_into().expect("a hash has 32 bytes");
-    parts.extensions.insert(Said(RequestId(Uuid::from_random(said))));
-    next.run(Request::from_parts(parts, whole)).await
+    request.extensions_mut().insert(Said(RequestId(Uuid::from_random(said))));
+    next.run(request).await
+}
+
+/// A request and the whole body that it still has.
+///
+/// # Errors
+/// As where a route reads one.
+pub(crate) async fn whole_body(request: Request, server: &AppState) -> Result<(Request, Bytes), Failure> {
+    let (parts, whole) = request.into_parts();
+    let bytes = body(Request::from_parts(parts.clone(), whole), server).await?;
+    Ok((Request::from_parts(parts, Body::from(bytes.clone())), bytes))
 }
 
 /// The document in the body.
@@ -312,7 +322,6 @@ impl<R: Right> FromRequestParts<AppState> for ReadNow<R> {
 /// What every call has: its parameters, and a caller with the right to it.
 async fn called<R: Right>(parts: &Parts, server: &AppState) -> Result<(Params, Access), Failure> {
     let params = params(parts)?;
-    server.check_region(params.get("region").unwrap_or_default())?;
     let presented = if R::ASKS_WHO { presented(&parts.headers)? } else { String::new() };
     let access = server.access_from(address(parts), &presented).await?;
     access.require::<R>(params.namespace())?;
@@ -388,6 +397,12 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
 /// Where a request comes from.
 fn address(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<CallerAddress>().and_then(|caller| caller.0)
+}
+
+/// What stands in the query alone.
+pub(crate) fn params_of(uri: &Uri) -> Result<Params, Failure> {
+    let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
+    pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))
 }
 
 pub(crate) fn params(parts: &Parts) -> Result<Params, Failure> {

@@ -1,5 +1,5 @@
 //! The listener for HTTP: how many connections it accepts, and how long a request may take to arrive and an answer to
-//! be read.
+//! be read; and how a request is passed on to another agent.
 
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -22,7 +22,10 @@ use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 use wire::{CallerAddress, ConnectionCounts, FORWARDED_FOR};
 
+mod passing;
 mod reading;
+
+pub use passing::{PassError, pass_on};
 
 use reading::Reading;
 

@@ -11,6 +11,10 @@ use crate::server_connections::method;
 /// What a caller reads that has not proved itself where it could.
 const NOT_PROVED: &str = "only servers may call this, and this connection is not one of a server";
 
+/// What a server of another region reads.
+const FOREIGN: &str =
+    "only servers of this region may call this, and this connection is one of another region";
+
 /// What a server reads where servers cannot prove themselves.
 const NO_PROOF: &str =
     "servers on other hosts must prove themselves: set server.encrypt or tls.rpc on every server";
@@ -48,6 +52,7 @@ impl ServerCalls {
 fn judge(identity: PeerIdentity, address: IpAddr, can_prove: bool) -> Result<(), &'static str> {
     match (identity, can_prove) {
         (PeerIdentity::Server, _) => Ok(()),
+        (PeerIdentity::ForeignServer, _) => Err(FOREIGN),
         (PeerIdentity::Unproven | PeerIdentity::Client, true) => Err(NOT_PROVED),
         // Whoever is on this host may read and write what the server keeps, or so its owner must expect.
         (_, false) if address.to_canonical().is_loopback() => Ok(()),
@@ -65,6 +70,8 @@ mod tests {
         let mapped: IpAddr = "::ffff:127.0.0.1".parse().unwrap();
         for (identity, address, can_prove, expected) in [
             (PeerIdentity::Server, elsewhere, true, Ok(())),
+            (PeerIdentity::ForeignServer, elsewhere, true, Err(FOREIGN)),
+            (PeerIdentity::ForeignServer, here, false, Err(FOREIGN)),
             (PeerIdentity::Client, here, true, Err(NOT_PROVED)),
             (PeerIdentity::Unproven, here, true, Err(NOT_PROVED)),
             (PeerIdentity::Unproven, here, false, Ok(())),

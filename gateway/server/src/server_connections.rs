@@ -35,6 +35,9 @@ pub mod method {
 /// an election.
 const DIAL_MAX: Duration = Duration::from_secs(1);
 
+/// The same for servers of other regions, which may be at the other end of the world: three round trips.
+const DIAL_AWAY_MAX: Duration = Duration::from_secs(3);
+
 /// Servers that are connected at once; one more is rejected. Far more than a cluster has.
 const SERVERS_MAX: usize = 64;
 
@@ -121,17 +124,36 @@ impl ServerConnections {
     /// # Errors
     /// It cannot be made.
     pub async fn connection(&self, address: &str) -> Result<Connection, RpcError> {
-        let slot = self.slot(address)?;
+        self.connected(self.slot(address)?, self.0.security.clone(), address, DIAL_MAX).await
+    }
+
+    /// The connection to a server of another region, made within [`DIAL_AWAY_MAX`]. It is none of the others: what the ends
+    /// prove to each other is not the same.
+    ///
+    /// # Errors
+    /// It cannot be made, or the server is one of a third region.
+    pub(crate) async fn connection_to(&self, region: &str, address: &str) -> Result<Connection, RpcError> {
+        let slot = self.slot(&format!("{address} of {region}"))?;
+        self.connected(slot, self.0.security.towards(region), address, DIAL_AWAY_MAX).await
+    }
+
+    async fn connected(
+        &self,
+        slot: Slot,
+        security: RpcSecurity,
+        address: &str,
+        within: Duration,
+    ) -> Result<Connection, RpcError> {
         if let Ok(held) = slot.try_lock()
             && let Some(connection) = held.as_ref().filter(|connection| !connection.is_closed())
         {
             return Ok(connection.clone());
         }
         // In a task of its own: a caller may have less patience than a handshake takes, and the next one finds it made.
-        let (security, address) = (self.0.security.clone(), address.to_string());
+        let address = address.to_string();
         let dialing = tokio::spawn(async move {
             let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, no_connection(&address)).into());
-            let connected = tokio::time::timeout(DIAL_MAX, connect(&slot, &security, &address)).await;
+            let connected = tokio::time::timeout(within, connect(&slot, &security, &address, within)).await;
             connected.unwrap_or_else(late)
         });
         dialing.await.map_err(io::Error::other)?
@@ -149,14 +171,19 @@ impl ServerConnections {
     }
 }
 
-async fn connect(slot: &Slot, security: &RpcSecurity, address: &str) -> Result<Connection, RpcError> {
+async fn connect(
+    slot: &Slot,
+    security: &RpcSecurity,
+    address: &str,
+    within: Duration,
+) -> Result<Connection, RpcError> {
     let mut slot = slot.lock().await;
     if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_closed()) {
         return Ok(connection.clone());
     }
     let found = tokio::net::lookup_host(address).await?.next();
     let found = found.ok_or_else(|| io::Error::other(format!("{address} has no address")))?;
-    let connection = wire::dial(found, security, Arc::new(NoCalls), Limits::SERVER, DIAL_MAX).await?;
+    let connection = wire::dial(found, security, Arc::new(NoCalls), Limits::SERVER, within).await?;
     Ok(slot.insert(connection).clone())
 }
 

@@ -1,6 +1,7 @@
 //! The settings of a server.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ pub struct Settings {
     pub scrub_every: Option<Duration>,
     pub history: HistorySettings,
     pub cluster: ClusterSettings,
+    pub federation: FederationSettings,
     /// Certificates, if there are some.
     pub tls: Option<Arc<AgentTls>>,
     /// Our release.
@@ -87,6 +89,15 @@ pub struct Settings {
     pub response_headers: BTreeMap<String, String>,
 }
 
+impl Settings {
+    /// What another region decides for this one. Without access control each region decides for itself, and so does the one
+    /// that decides for the others.
+    pub(crate) fn followed(&self) -> FederationSettings {
+        let decides = self.federation.authoritative_region == self.region;
+        if decides || !self.access.enabled { FederationSettings::default() } else { self.federation.clone() }
+    }
+}
+
 /// How much of the past is kept, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistorySettings {
@@ -108,6 +119,29 @@ impl Default for HistorySettings {
             archive: None,
             tail: raft::TAIL,
         }
+    }
+}
+
+/// What this region has of another one.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct FederationSettings {
+    /// The region that decides for all of them; empty where each decides for itself.
+    pub authoritative_region: String,
+    /// A management token of that region, with which its decisions are read; empty where they are not.
+    pub replication_token: String,
+}
+
+impl FederationSettings {
+    /// There is something to follow.
+    pub(crate) fn follows(&self) -> bool {
+        !self.authoritative_region.is_empty() && !self.replication_token.is_empty()
+    }
+}
+
+/// The token is not printed.
+impl fmt::Debug for FederationSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "authoritative region {:?}", self.authoritative_region)
     }
 }
 
@@ -165,11 +199,9 @@ impl ClusterSettings {
         }
     }
 
-    /// There are others that have what this one may lose.
+    /// There are others that have what this one may lose. Addresses to join say nothing of that: they may be those of other
+    /// regions, and a server that founds alone would found anew without its log.
     pub(crate) fn has_others(&self) -> bool {
-        self.bootstrap_expect != 1
-            || !self.peers.is_empty()
-            || !self.joins.start.is_empty()
-            || !self.joins.retry.is_empty()
+        self.bootstrap_expect != 1 || !self.peers.is_empty()
     }
 }

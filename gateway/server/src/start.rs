@@ -36,6 +36,8 @@ use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
 use crate::peers_file::{self, Own, PeersFileError};
 use crate::published_state::PublishedState;
+use crate::region_links::RegionLinks;
+use crate::replication::Replication;
 use crate::root_keys;
 use crate::rpc::{self, Rpc};
 use crate::scrub::Scrub;
@@ -108,6 +110,7 @@ pub struct Server {
     trees_task: JoinHandle<()>,
     claims_task: JoinHandle<()>,
     sinks_task: JoinHandle<()>,
+    replication_task: JoinHandle<()>,
 }
 
 impl Server {
@@ -128,7 +131,7 @@ impl Server {
         let key_trees = Keeper::open_files(&dir, &signer).map_err(data)?;
         let first_index = identity::first_index(&dir).map_err(data)?;
         let starting = control::prepare(control_settings(&settings, server, first_index));
-        let security = RpcSecurity::new(settings.tls.clone());
+        let security = RpcSecurity::new(settings.tls.clone(), &settings.region);
         let keyring =
             gossip_keyring::open(settings.cluster.gossip.as_ref(), &dir, &security).map_err(data)?;
         let (runtime, servers) = (Handle::current(), ServerConnections::new(security.clone()));
@@ -159,10 +162,18 @@ impl Server {
         let (scrub, has_others) = (scrub(&settings, log.clone())?, settings.cluster.has_others());
         let rpc_stats = rpc::announced();
         let figures = sinks::Figures::default();
+        let regions = Arc::new(RegionLinks::new(cluster.clone(), servers.clone()));
+        let replication = Replication {
+            control: control.clone(),
+            links: regions.clone(),
+            signer: signer.clone(),
+            settings: settings.followed(),
+        };
         let api = Api {
             control: control.clone(),
             node_rpc: Arc::new(nodes.clone()),
             cluster: Arc::new(cluster.clone()),
+            regions: regions.clone(),
             snapshots: Arc::new(snapshot_file::SnapshotFiles(states)),
             history_files: Arc::new(LogFiles(log.clone())),
             events: events.clone(),
@@ -218,6 +229,7 @@ impl Server {
             cluster: Arc::new(cluster.clone()),
             version: settings.version.clone(),
         };
+        let replication_task = tokio::spawn(replication.keep());
         let trees_task = tokio::spawn(keeper.keep());
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
         let claims_task = tokio::spawn(claims::keep(control.clone(), handler.storage.clone()));
@@ -248,6 +260,7 @@ impl Server {
             trees_task,
             claims_task,
             sinks_task,
+            replication_task,
         })
     }
 
@@ -281,6 +294,7 @@ impl Server {
         self.trees_task.abort();
         self.claims_task.abort();
         self.sinks_task.abort();
+        self.replication_task.abort();
         let http = self.http_task.abort_handle();
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
             http.abort();
@@ -335,6 +349,7 @@ fn agent_info(
         version: settings.version.clone(),
         started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
+        authoritative_region: settings.followed().authoritative_region,
         access: AccessSettings { reset_file: Some(dir.join(ACL_RESET_FILE)), ..settings.access.clone() },
         proxies: settings.limits.http.proxies.clone(),
         debug: settings.debug,

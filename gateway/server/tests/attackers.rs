@@ -23,6 +23,8 @@ use crate::scrub;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const NOT_PROVED: &str = "only servers may call this, and this connection is not one of a server";
+const FOREIGN: &str =
+    "only servers of this region may call this, and this connection is one of another region";
 const KEY: [u8; 32] = [7; 32];
 
 async fn keyed(home: &Path) -> Server {
@@ -56,7 +58,7 @@ async fn dial(server: &Server, security: &RpcSecurity) -> Result<Connection, Rpc
 }
 
 fn with_key(key: [u8; 32]) -> RpcSecurity {
-    let security = RpcSecurity::default();
+    let security = RpcSecurity::new(None, "global");
     security.keys().replace([&key[..]]);
     security
 }
@@ -85,7 +87,7 @@ fn forged() -> LeaderCall {
 }
 
 /// Every call of servers; each is refused in the same words, and so is each stream.
-async fn refuses_all(connection: &Connection, home: &Path) {
+async fn refuses_all(connection: &Connection, home: &Path, why: &str) {
     let calls: [(&str, Vec<u8>); 6] = [
         (method::RAFT, wrapped(&last_append(home))),
         (method::LEADER, encoded(&forged())),
@@ -96,11 +98,11 @@ async fn refuses_all(connection: &Connection, home: &Path) {
     ];
     for (method, body) in calls {
         let refused = connection.call_raw(method, &body, PATIENCE).await.unwrap_err();
-        assert_eq!(refused.to_string(), NOT_PROVED, "{method}");
+        assert_eq!(refused.to_string(), why, "{method}");
     }
     let pass = format!("{}0/FileSystem.Logs", method::PASS);
     let refused = connection.open_stream(&pass, PATIENCE).await.err().unwrap();
-    assert_eq!(refused.to_string(), NOT_PROVED);
+    assert_eq!(refused.to_string(), why);
 }
 
 fn encoded(value: &impl Serialize) -> Vec<u8> {
@@ -142,7 +144,7 @@ async fn a_stranger_cannot_pass_for_a_server_that_has_a_key() {
     let server = keyed(home.path()).await;
     // From this very host, and over everything that multiplexes or not.
     let stranger = dial(&server, &RpcSecurity::default()).await.unwrap();
-    refuses_all(&stranger, home.path()).await;
+    refuses_all(&stranger, home.path(), NOT_PROVED).await;
     let mut raw = tokio::net::TcpStream::connect(server.rpc).await.unwrap();
     let header = json!({"ServiceMethod": method::RAFT, "Seq": 1});
     raw.write_all(&[&[1][..], &encoded(&header), &wrapped(&last_append(home.path()))].concat())
@@ -165,16 +167,16 @@ async fn a_certificate_of_a_node_is_not_one_of_a_server() {
     let (home, certificates) = (tempfile::tempdir().unwrap(), Certificates::make());
     let server = certified(home.path(), &certificates).await;
     for role in ["client", "cli"] {
-        let node = RpcSecurity::new(Some(rpc(certificates.of(role), false)));
-        refuses_all(&dial(&server, &node).await.unwrap(), home.path()).await;
+        let node = RpcSecurity::new(Some(rpc(certificates.of(role), false)), "global");
+        refuses_all(&dial(&server, &node).await.unwrap(), home.path(), NOT_PROVED).await;
     }
     let plain = dial(&server, &RpcSecurity::default()).await.unwrap();
     let ended = plain.call_raw(method::HAS_NODE, &encoded(&"x"), PATIENCE).await.unwrap_err();
     assert!(matches!(ended, RpcError::Io(_)), "{ended}");
-    let others = RpcSecurity::new(Some(rpc(Certificates::make().of("server"), true)));
+    let others = RpcSecurity::new(Some(rpc(Certificates::make().of("server"), true)), "global");
     assert!(dial(&server, &others).await.is_err(), "another authority");
     is_unharmed(&server).await;
-    let peer = RpcSecurity::new(Some(rpc(certificates.of("server"), true)));
+    let peer = RpcSecurity::new(Some(rpc(certificates.of("server"), true)), "global");
     let peer = dial(&server, &peer).await.unwrap();
     let answer: LeaderAnswer =
         peer.call(method::LEADER, &LeaderCall::ReadIndex { confirmed: true }, PATIENCE).await.unwrap();
@@ -183,25 +185,57 @@ async fn a_certificate_of_a_node_is_not_one_of_a_server() {
 }
 
 #[tokio::test]
+async fn a_server_of_another_region_only_passes_requests_on() {
+    let home = tempfile::tempdir().unwrap();
+    let server = keyed(home.path()).await;
+    let foreign = RpcSecurity::new(None, "eu");
+    foreign.keys().replace([&KEY[..]]);
+    assert!(dial(&server, &foreign).await.is_err(), "it takes this one for one of its own region");
+    assert!(dial(&server, &foreign.towards("asia")).await.is_err(), "it means a third region");
+    let foreign = dial(&server, &foreign.towards("global")).await.unwrap();
+    refuses_all(&foreign, home.path(), FOREIGN).await;
+    let whose = json!({"SecretID": "x"});
+    let refused = foreign.call_raw("ACL.ResolveToken", &encoded(&whose), PATIENCE).await.unwrap_err();
+    assert!(refused.to_string().contains("Permission denied"), "{refused}");
+    let answer = through(&server, &foreign, "job").await;
+    assert!(answer.contains("10.9.9.9"), "it is believed where requests come from: {answer}");
+    is_unharmed(&server).await;
+    server.shutdown().await;
+
+    let (home, certificates) = (tempfile::tempdir().unwrap(), Certificates::make());
+    let server = certified(home.path(), &certificates).await;
+    let settings = TlsSettings { rpc: true, ..certificates.of("server.eu") };
+    let of_eu = Arc::new(AgentTls::load(&settings, "eu", true).unwrap());
+    let foreign = RpcSecurity::new(Some(of_eu), "eu");
+    assert!(dial(&server, &foreign).await.is_err(), "it takes this one for one of its own region");
+    assert!(dial(&server, &foreign.towards("asia")).await.is_err(), "it means a third region");
+    let foreign = dial(&server, &foreign.towards("global")).await.unwrap();
+    refuses_all(&foreign, home.path(), FOREIGN).await;
+    is_unharmed(&server).await;
+    server.shutdown().await;
+}
+
+/// Registers a job with a request that claims to come from elsewhere, and returns what is known of that afterwards.
+async fn through(server: &Server, connection: &Connection, name: &str) -> String {
+    let mut stream = connection.open_stream(wire::messages::method::HTTP, PATIENCE).await.unwrap().into_io();
+    let forwarded = format!("{}: 10.9.9.9\r\n", wire::FORWARDED_FOR);
+    stream.write_all(head("PUT", "/v1/jobs", &job(name), &forwarded).as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    request(server, "GET", &format!("/v1/job/{name}/history"), "", "").await
+}
+
+#[tokio::test]
 async fn a_stranger_is_not_believed_where_a_request_came_from() {
     let home = tempfile::tempdir().unwrap();
     let server = keyed(home.path()).await;
-    let through = async |connection: &Connection, name: &str| {
-        let mut stream =
-            connection.open_stream(wire::messages::method::HTTP, PATIENCE).await.unwrap().into_io();
-        let forwarded = format!("{}: 10.9.9.9\r\n", wire::FORWARDED_FOR);
-        stream.write_all(head("PUT", "/v1/jobs", &job(name), &forwarded).as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-        request(&server, "GET", &format!("/v1/job/{name}/history"), "", "").await
-    };
     let stranger = dial(&server, &RpcSecurity::default()).await.unwrap();
-    let said = through(&stranger, "one").await;
+    let said = through(&server, &stranger, "one").await;
     assert!(said.contains("127.0.0.1") && !said.contains("10.9.9.9"), "{said}");
     let node = TestNode::new(&server, 5, "default").await;
     node.register("").await.unwrap();
-    let said = through(node.connection(), "two").await;
+    let said = through(&server, node.connection(), "two").await;
     assert!(said.contains("10.9.9.9"), "{said}");
     server.shutdown().await;
 }

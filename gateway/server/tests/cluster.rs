@@ -315,6 +315,7 @@ impl Cluster {
             scrub_every: None,
             history: server::HistorySettings::default(),
             tls: None,
+            federation: Default::default(),
             cluster: ClusterSettings {
                 bootstrap_expect: 3,
                 gossip: None,

@@ -6,5 +6,7 @@ mod attackers;
 mod certificates;
 mod cluster;
 mod identities;
+mod regions;
+mod replicated;
 mod routes;
 mod scrub;

@@ -251,6 +251,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(Duration::from_millis(10)),
         tls: None,
+        federation: Default::default(),
         cluster: ClusterSettings::alone(),
         version: "0.0.0".to_string(),
         config: std::sync::Arc::new(serde_json::Map::new()),

@@ -14,7 +14,7 @@ use tokio_rustls::{TlsConnector, TlsStream};
 use crate::accept::accept;
 use crate::files::{self, TlsError};
 use crate::policy::{self, MinVersion};
-use crate::roles::{PeerIdentity, RoleNames};
+use crate::roles::{PeerIdentity, Role, RoleNames};
 use crate::verifier::{ExpectedName, Verifier};
 
 /// The `tls` block of an agent's configuration.
@@ -71,6 +71,8 @@ struct Loaded {
 struct RpcConfigs {
     accepting: Arc<ServerConfig>,
     dialing: Arc<ClientConfig>,
+    /// For servers of other regions: their name is known when they are dialed.
+    dialing_away: Arc<ClientConfig>,
 }
 
 impl TlsSettings {
@@ -170,6 +172,19 @@ impl AgentTls {
         Ok((stream, identity))
     }
 
+    /// As [`AgentTls::connect_rpc`], to a server of another region, which has to prove that it is one.
+    ///
+    /// # Errors
+    /// As there, and for a region that cannot stand in a certificate.
+    pub async fn connect_rpc_of<S>(&self, region: &str, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let config = self.current.load().rpc()?.dialing_away.clone();
+        let name = Role::Server.name(region).map_err(io::Error::other)?;
+        Ok(TlsStream::Client(TlsConnector::from(config).connect(name, stream).await?))
+    }
+
     /// For calls to the HTTP API of other agents of the cluster: any certificate of its authority is good, since agents are
     /// called by their addresses, which certificates seldom name. Without an authority it is one that the host trusts,
     /// for that address.
@@ -230,7 +245,9 @@ impl Loaded {
                 let name = if named { ExpectedName::This(roles.server.clone()) } else { ExpectedName::Any };
                 let accepting = build.accepting(true).map_err(broken)?;
                 let dialing = build.dialing(name).map_err(broken)?;
-                Some(RpcConfigs { accepting: Arc::new(accepting), dialing: Arc::new(dialing) })
+                let away = build.dialing(ExpectedName::Dialed).map_err(broken)?;
+                let (accepting, dialing) = (Arc::new(accepting), Arc::new(dialing));
+                Some(RpcConfigs { accepting, dialing, dialing_away: Arc::new(away) })
             }
             false => None,
         };

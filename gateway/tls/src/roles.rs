@@ -1,6 +1,8 @@
 use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// What an agent does in its cluster, as its certificate says by a name: `server.global.nomad` is a server of the
 /// region `global`. They are Nomad's names.
@@ -18,6 +20,8 @@ pub enum PeerIdentity {
     Unproven,
     /// A node agent of this region.
     Client,
+    /// A server of another region, which may pass requests on and nothing else.
+    ForeignServer,
     /// A server of this region.
     Server,
 }
@@ -52,14 +56,30 @@ impl RoleNames {
 
     /// What a certificate says. That somebody trusted signed it has to be known already.
     pub(crate) fn identity(&self, certificate: Option<&CertificateDer<'_>>) -> PeerIdentity {
-        let parsed = certificate.and_then(|certificate| ParsedCertificate::try_from(certificate).ok());
-        let Some(parsed) = parsed else { return PeerIdentity::Unproven };
+        let Some(certificate) = certificate else { return PeerIdentity::Unproven };
+        let Ok(parsed) = ParsedCertificate::try_from(certificate) else { return PeerIdentity::Unproven };
         if verify_server_name(&parsed, &self.server).is_ok() {
             PeerIdentity::Server
         } else if verify_server_name(&parsed, &self.client).is_ok() {
             PeerIdentity::Client
+        } else if is_of_some_server(certificate) {
+            PeerIdentity::ForeignServer
         } else {
             PeerIdentity::Unproven
         }
     }
+}
+
+/// Whether a certificate has the name of a server, of whatever region.
+fn is_of_some_server(certificate: &CertificateDer<'_>) -> bool {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
+    let Ok(Some(names)) = parsed.subject_alternative_name() else { return false };
+    let is_server = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => {
+            let region = name.strip_prefix("server.").and_then(|rest| rest.strip_suffix(".nomad"));
+            region.is_some_and(|region| !region.is_empty())
+        }
+        _ => false,
+    };
+    names.value.general_names.iter().any(is_server)
 }

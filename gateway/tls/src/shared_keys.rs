@@ -1,3 +1,4 @@
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -18,9 +19,13 @@ use tokio_rustls::{TlsConnector, TlsStream};
 
 use crate::accept::accept;
 use crate::policy;
+use crate::roles::PeerIdentity;
 
-/// What key pairs are derived for. Another use of the same keys must have another text.
-const CONTEXT: &str = "sojourn 2026 servers prove themselves over rpc";
+/// What key pairs are derived for, besides the region of the server. Another use of the same keys must have another text.
+const CONTEXT: &str = "sojourn 2026 servers of a region prove themselves over rpc";
+
+/// The same for a server that dials one of another region.
+const AWAY: &str = "sojourn 2026 servers prove themselves over rpc in other regions";
 
 /// An Ed25519 private key in PKCS#8 up to the key itself, which is its last 32 bytes (RFC 8410).
 const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
@@ -28,57 +33,114 @@ const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x
 /// The keys that servers share, as a proof of being one: TLS 1.3 in which each end shows the public key (RFC 7250) that
 /// follows from its first key, and accepts those that follow from any of its keys. So a key is replaced without cutting
 /// anybody off, and what was recorded of one handshake is worth nothing in another.
+///
+/// All regions share the keys, and each has key pairs of its own that follow from them: no server takes one of another region
+/// for one of its own, be it by an address that changed hands. Who means another region shows a third pair and is known as
+/// [`PeerIdentity::ForeignServer`]. Whoever has the keys could derive any of them: only certificates keep out a server
+/// that is made to lie about its region.
 #[derive(Debug, Default)]
-pub struct SharedKeys(ArcSwapOption<Configs>);
+pub struct SharedKeys {
+    region: String,
+    configs: ArcSwapOption<Configs>,
+}
 
 #[derive(Debug)]
 struct Configs {
     accepting: Arc<ServerConfig>,
     dialing: Arc<ClientConfig>,
+    /// What servers of other regions show here.
+    foreign: Vec<Vec<u8>>,
+    secrets: Secrets,
+}
+
+/// The keys themselves, which are not printed.
+struct Secrets(Vec<Vec<u8>>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} keys", self.0.len())
+    }
 }
 
 impl SharedKeys {
+    /// Of a server of this region, which has no keys yet.
+    pub fn of(region: &str) -> SharedKeys {
+        SharedKeys { region: region.to_string(), configs: ArcSwapOption::default() }
+    }
+
     /// Uses these keys for new handshakes, the first one to prove this server. Without any nothing is proved or accepted.
     pub fn replace<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) {
-        let pairs: Vec<Arc<dyn SigningKey>> = keys.into_iter().map(key_pair).collect();
-        let configs = pairs.first().map(|own| Arc::new(Configs::new(own, &pairs)));
-        self.0.store(configs);
+        let secrets: Vec<Vec<u8>> = keys.into_iter().map(<[u8]>::to_vec).collect();
+        let configs = (!secrets.is_empty()).then(|| Arc::new(Configs::new(&self.region, secrets)));
+        self.configs.store(configs);
     }
 
     pub fn are_set(&self) -> bool {
-        self.0.load().is_some()
+        self.configs.load().is_some()
     }
 
+    /// The handshake, and whether a server of this or of another region is at the other end.
+    ///
     /// # Errors
     /// The other end gave up, or does not have one of the keys.
-    pub async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    pub async fn accept<S>(&self, stream: S) -> io::Result<(TlsStream<S>, PeerIdentity)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let config = self.configs()?.accepting.clone();
-        accept(config, stream).await
+        let configs = self.configs()?;
+        let stream = accept(configs.accepting.clone(), stream).await?;
+        let shown = stream.get_ref().1.peer_certificates().and_then(|shown| shown.first());
+        let is_foreign = shown.is_none_or(|shown| configs.foreign.iter().any(|key| **key == **shown));
+        Ok((stream, if is_foreign { PeerIdentity::ForeignServer } else { PeerIdentity::Server }))
     }
 
+    /// Dials a server of this region.
+    ///
     /// # Errors
     /// As for [`SharedKeys::accept`].
     pub async fn connect<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let config = self.configs()?.dialing.clone();
-        // Keys have no names, but the protocol asks for one.
-        let name = ServerName::try_from("server").expect("a name");
-        Ok(TlsStream::Client(TlsConnector::from(config).connect(name, stream).await?))
+        dial(self.configs()?.dialing.clone(), stream).await
+    }
+
+    /// Dials a server of another region.
+    ///
+    /// # Errors
+    /// As for [`SharedKeys::accept`]; also if it is one of a third region.
+    pub async fn connect_to<S>(&self, region: &str, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        dial(Arc::new(self.configs()?.dialing_away(region)), stream).await
     }
 
     fn configs(&self) -> io::Result<Arc<Configs>> {
-        self.0.load_full().ok_or_else(|| io::Error::other("this server has no keys to prove itself with"))
+        let configs = self.configs.load_full();
+        configs.ok_or_else(|| io::Error::other("this server has no keys to prove itself with"))
     }
 }
 
-fn key_pair(key: &[u8]) -> Arc<dyn SigningKey> {
+async fn dial<S>(config: Arc<ClientConfig>, stream: S) -> io::Result<TlsStream<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    // Keys have no names, but the protocol asks for one.
+    let name = ServerName::try_from("server").expect("a name");
+    Ok(TlsStream::Client(TlsConnector::from(config).connect(name, stream).await?))
+}
+
+/// The pair by which servers of a region know each other.
+fn pair_of_region(region: &str, key: &[u8]) -> Arc<dyn SigningKey> {
+    // Keys have several lengths: what belongs to the key, and what to the region, must not be open.
+    let length = u8::try_from(key.len()).unwrap_or(u8::MAX);
+    key_pair(CONTEXT, &[&[length], key, region.as_bytes()].concat())
+}
+
+fn key_pair(context: &str, key: &[u8]) -> Arc<dyn SigningKey> {
     let mut pkcs8 = PKCS8_HEAD.to_vec();
-    pkcs8.extend_from_slice(&blake3::derive_key(CONTEXT, key));
+    pkcs8.extend_from_slice(&blake3::derive_key(context, key));
     let pkcs8 = PrivatePkcs8KeyDer::from(pkcs8);
     rustls::crypto::aws_lc_rs::sign::any_eddsa_type(&pkcs8).expect("any 32 bytes are a key of Ed25519")
 }
@@ -88,30 +150,46 @@ fn public_key(pair: &Arc<dyn SigningKey>) -> Vec<u8> {
 }
 
 impl Configs {
-    fn new(own: &Arc<dyn SigningKey>, all: &[Arc<dyn SigningKey>]) -> Configs {
+    /// There is one key at least.
+    fn new(region: &str, secrets: Vec<Vec<u8>>) -> Configs {
+        let pairs: Vec<_> = secrets.iter().map(|key| pair_of_region(region, key)).collect();
+        let own: Vec<Vec<u8>> = pairs.iter().map(public_key).collect();
+        let foreign: Vec<Vec<u8>> = secrets.iter().map(|key| public_key(&key_pair(AWAY, key))).collect();
         let provider = policy::provider(&[]);
-        let verifier = Arc::new(KeyVerifier {
-            accepted: all.iter().map(public_key).collect(),
-            provider: provider.clone(),
-        });
-        let shown = vec![CertificateDer::from(public_key(own))];
-        let own = Arc::new(CertifiedKey::new(shown, own.clone()));
-        let mut accepting = ServerConfig::builder_with_provider(provider.clone())
+        let verifier = KeyVerifier::of([own.clone(), foreign.clone()].concat(), &provider);
+        let mut accepting = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13])
             .expect("the provider has suites of this version")
-            .with_client_cert_verifier(verifier.clone())
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own.clone())));
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(shown(&pairs[0]))));
         policy::never_resume(&mut accepting);
-        let mut dialing = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&version::TLS13])
-            .expect("the provider has suites of this version")
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(own)));
-        dialing.resumption = Resumption::disabled();
-        dialing.enable_sni = false;
-        Configs { accepting: Arc::new(accepting), dialing: Arc::new(dialing) }
+        let dialing = Arc::new(dialing(&pairs[0], own));
+        Configs { accepting: Arc::new(accepting), dialing, foreign, secrets: Secrets(secrets) }
     }
+
+    fn dialing_away(&self, region: &str) -> ClientConfig {
+        let Secrets(secrets) = &self.secrets;
+        let accepted = secrets.iter().map(|key| public_key(&pair_of_region(region, key)));
+        dialing(&key_pair(AWAY, &secrets[0]), accepted.collect())
+    }
+}
+
+fn dialing(own: &Arc<dyn SigningKey>, accepted: Vec<Vec<u8>>) -> ClientConfig {
+    let provider = policy::provider(&[]);
+    let verifier = KeyVerifier::of(accepted, &provider);
+    let mut dialing = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&version::TLS13])
+        .expect("the provider has suites of this version")
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(shown(own))));
+    dialing.resumption = Resumption::disabled();
+    dialing.enable_sni = false;
+    dialing
+}
+
+fn shown(pair: &Arc<dyn SigningKey>) -> Arc<CertifiedKey> {
+    Arc::new(CertifiedKey::new(vec![CertificateDer::from(public_key(pair))], pair.clone()))
 }
 
 /// Accepts exactly these public keys, at either end.
@@ -122,6 +200,10 @@ struct KeyVerifier {
 }
 
 impl KeyVerifier {
+    fn of(accepted: Vec<Vec<u8>>, provider: &Arc<CryptoProvider>) -> Arc<KeyVerifier> {
+        Arc::new(KeyVerifier { accepted, provider: provider.clone() })
+    }
+
     fn check(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
         let is_known = self.accepted.iter().any(|accepted| accepted.as_slice() == shown.as_ref());
         if is_known { Ok(()) } else { Err(CertificateError::ApplicationVerificationFailure.into()) }
@@ -241,7 +323,8 @@ mod tests {
             stream.read_u8().await.ok()
         };
         let accept = async {
-            let mut stream = accepting.accept(far).await.ok()?;
+            let (mut stream, identity) = accepting.accept(far).await.ok()?;
+            assert_eq!(identity, PeerIdentity::Server);
             stream.read_u8().await.ok()?;
             stream.write_all(b"!").await.ok()?;
             stream.flush().await.ok()
@@ -274,6 +357,34 @@ mod tests {
         assert_eq!(meet(&right, &none).await, (false, false));
         // The first key counts for what is shown, so one that is not known yet does not do.
         assert_eq!(meet(&keys(&[&[3; 32], &[1; 32]]), &right).await, (false, false));
+    }
+
+    #[tokio::test]
+    async fn a_server_of_another_region_is_none_of_this_one() {
+        let of = |region: &str, key: u8| {
+            let shared = SharedKeys::of(region);
+            shared.replace([&[key; 32][..]]);
+            shared
+        };
+        let (eu, us) = (of("eu", 1), of("us", 1));
+        assert_eq!(meet(&us, &eu).await, (false, false), "it takes the other for one of its own region");
+        let away = async |from: &SharedKeys, region: &str, to: &SharedKeys| {
+            let (near, far) = tokio::io::duplex(64 << 10);
+            let dial = async {
+                let mut stream = from.connect_to(region, near).await.ok()?;
+                stream.write_all(b"?").await.ok()?;
+                stream.flush().await.ok()
+            };
+            let accept = async {
+                let (mut stream, identity) = to.accept(far).await.ok()?;
+                stream.read_u8().await.ok().map(|_| identity)
+            };
+            tokio::join!(dial, accept).1
+        };
+        assert_eq!(away(&us, "eu", &eu).await, Some(PeerIdentity::ForeignServer));
+        assert_eq!(away(&us, "asia", &eu).await, None, "the address belongs to a server of a third region");
+        assert_eq!(away(&of("us", 2), "eu", &eu).await, None);
+        assert_eq!(away(&us, "eu", &of("eu", 2)).await, None);
     }
 
     #[tokio::test]
@@ -315,7 +426,7 @@ mod tests {
         };
         let accept = async {
             let mut text = [0; 6];
-            let mut stream = shared.accept(far).await.unwrap();
+            let (mut stream, _) = shared.accept(far).await.unwrap();
             stream.read_exact(&mut text).await.unwrap();
             text
         };

@@ -82,6 +82,31 @@ async fn the_role_is_that_of_one_region() {
 }
 
 #[tokio::test]
+async fn a_server_of_another_region_is_known_by_its_certificate() {
+    let certificates = Certificates::make();
+    let strict = |settings| rpc(TlsSettings { verify_server_hostname: true, ..settings });
+    let here = AgentTls::load(&strict(certificates.of("server")), "global", true).unwrap();
+    let eu = AgentTls::load(&strict(certificates.of("server.eu")), "eu", true).unwrap();
+    let node = AgentTls::load(&strict(certificates.of("client.eu")), "eu", false).unwrap();
+    let from = async |dialing: &AgentTls, region: &str| {
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let dial = async {
+            let mut stream = dialing.connect_rpc_of(region, near).await.ok()?;
+            stream.write_all(b"?").await.ok()?;
+            stream.flush().await.ok()
+        };
+        let accept = async {
+            let (mut stream, identity) = here.accept_rpc(far).await.ok()?;
+            stream.read_u8().await.ok().map(|_| identity)
+        };
+        tokio::join!(dial, accept).1
+    };
+    assert_eq!(from(&eu, "global").await, Some(PeerIdentity::ForeignServer));
+    assert_eq!(from(&eu, "asia").await, None, "the server that answers is one of a third region");
+    assert_eq!(from(&node, "global").await, None, "a node of another region has no business here");
+}
+
+#[tokio::test]
 async fn a_reload_counts_for_new_connections_only() {
     let (certificates, others) = (Certificates::make(), Certificates::make());
     let (settings, client) = (rpc(certificates.of("server")), load(certificates.of("client"), false));

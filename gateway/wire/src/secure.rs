@@ -51,11 +51,14 @@ pub(crate) async fn accept(mut socket: TcpStream, security: &RpcSecurity) -> Res
     }
     let failed = |error: io::Error| Refused::Security(format!("the TLS handshake failed: {error}"));
     let (mut io, identity): (Io, _) = match way {
-        Way::Certificates(tls) => {
+        Way::Certificates(tls, _) => {
             let (stream, identity) = tls.accept_rpc(socket).await.map_err(failed)?;
             (Box::new(stream), identity)
         }
-        Way::Keys(keys) => (Box::new(keys.accept(socket).await.map_err(failed)?), PeerIdentity::Server),
+        Way::Keys(keys, _) => {
+            let (stream, identity) = keys.accept(socket).await.map_err(failed)?;
+            (Box::new(stream), identity)
+        }
         Way::Plain => return Ok(Accepted { io: Box::new(socket), identity: PeerIdentity::Unproven, first }),
     };
     let first = io.read_u8().await.map_err(Refused::Ended)?;
@@ -76,12 +79,22 @@ async fn connect_by(addr: SocketAddr, way: Way<'_>) -> io::Result<(Io, PeerIdent
     let mut socket = TcpStream::connect(addr).await?;
     socket.set_nodelay(true)?;
     let (mut io, identity): (Io, _) = match way {
-        Way::Certificates(tls) => {
+        Way::Certificates(tls, Some(region)) => {
+            socket.write_u8(TLS).await?;
+            let stream = tls.connect_rpc_of(region, socket).await.map_err(handshake)?;
+            (Box::new(stream), PeerIdentity::ForeignServer)
+        }
+        Way::Certificates(tls, None) => {
             socket.write_u8(TLS).await?;
             let (stream, identity) = tls.connect_rpc(socket).await.map_err(handshake)?;
             (Box::new(stream), identity)
         }
-        Way::Keys(keys) => {
+        Way::Keys(keys, Some(region)) => {
+            socket.write_u8(KEYED_TLS).await?;
+            let stream = keys.connect_to(region, socket).await.map_err(handshake)?;
+            (Box::new(stream), PeerIdentity::ForeignServer)
+        }
+        Way::Keys(keys, None) => {
             socket.write_u8(KEYED_TLS).await?;
             (Box::new(keys.connect(socket).await.map_err(handshake)?), PeerIdentity::Server)
         }

@@ -52,11 +52,15 @@ async fn known_as(address: SocketAddr, security: &RpcSecurity) -> Option<(String
 
 fn certified(settings: TlsSettings, is_server: bool) -> RpcSecurity {
     let settings = TlsSettings { rpc: true, verify_server_hostname: true, ..settings };
-    RpcSecurity::new(Some(Arc::new(AgentTls::load(&settings, "global", is_server).unwrap())))
+    RpcSecurity::new(Some(Arc::new(AgentTls::load(&settings, "global", is_server).unwrap())), "global")
 }
 
 fn keyed(key: u8) -> RpcSecurity {
-    let security = RpcSecurity::default();
+    keyed_in("global", key)
+}
+
+fn keyed_in(region: &str, key: u8) -> RpcSecurity {
+    let security = RpcSecurity::new(None, region);
     security.keys().replace([&[key; 32][..]]);
     security
 }
@@ -77,6 +81,23 @@ async fn certificates_say_who_is_there() {
         keyed(1),
     ] {
         assert_eq!(known_as(address, &stranger).await, None, "{stranger:?}");
+    }
+}
+
+#[tokio::test]
+async fn servers_of_other_regions_are_known_as_such() {
+    let certificates = Certificates::make();
+    let settings = TlsSettings { rpc: true, ..certificates.of("server.eu") };
+    let of_eu = RpcSecurity::new(Some(Arc::new(AgentTls::load(&settings, "eu", true).unwrap())), "eu");
+    let with_key = RpcSecurity::new(None, "eu");
+    with_key.keys().replace([&[1; 32][..]]);
+    let (certified, keyed) =
+        (serve(&certified(certificates.of("server"), true)).await, serve(&keyed_in("global", 1)).await);
+    for (address, foreign) in [(certified, of_eu), (keyed, with_key)] {
+        let known = known_as(address, &foreign.towards("global")).await;
+        assert_eq!(known, Some(("ForeignServer".to_string(), PeerIdentity::ForeignServer)));
+        assert_eq!(known_as(address, &foreign).await, None);
+        assert_eq!(known_as(address, &foreign.towards("asia")).await, None);
     }
 }
 

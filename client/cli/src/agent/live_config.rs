@@ -161,6 +161,8 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "server.bootstrap_expect": server.bootstrap_expect;
         "server.server_join": server.join;
         "server.encrypt": server.encrypt;
+        "server.authoritative_region": server.authoritative_region;
+        "acl.replication_token": server.replication_token;
         "server.num_schedulers": server.num_schedulers;
         "server.job_max_count": server.job_max_count;
         "server.placement_lag_max": server.placement_lag_max;
@@ -208,6 +210,7 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
         "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
         "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect,
             "EncryptKey": settings.server.encrypt.as_ref().map(|_| "<redacted>"),
+            "AuthoritativeRegion": settings.server.authoritative_region,
             "ServerJoin": {"StartJoin": settings.server.join.start_join, "RetryJoin": settings.server.join.retry_join,
                 "RetryInterval": settings.server.join.retry_interval.to_string(),
                 "RetryMaxAttempts": settings.server.join.retry_max}},

@@ -219,7 +219,11 @@ impl NodePart {
         };
         let (known, mut api) = (servers(settings), None);
         let connect = |local: LocalNode| {
-            let servers = WireServers::new(local.clone(), RpcSecurity::new(process.tls.clone()), known);
+            let servers = WireServers::new(
+                local.clone(),
+                RpcSecurity::new(process.tls.clone(), &settings.region),
+                known,
+            );
             let agent = Arc::new(NodeAgent {
                 node: local.clone(),
                 servers: Arc::clone(&servers),

@@ -12,7 +12,7 @@ use control::heartbeats::HeartbeatSettings;
 use metrics::NodeFigures;
 use model::NodeId;
 use server::cluster::Joins;
-use server::{ClusterSettings, GossipSettings, Limits, NodeRoutes};
+use server::{ClusterSettings, FederationSettings, GossipSettings, Limits, NodeRoutes};
 
 use super::{ProcessContext, advertised};
 use crate::settings::{AgentSettings, LimitSettings};
@@ -43,6 +43,10 @@ pub(super) fn server_settings(
         garbage: settings.server.garbage.clone(),
         introduction: settings.server.introduction.clone(),
         access: settings.acl.clone(),
+        federation: FederationSettings {
+            authoritative_region: settings.server.authoritative_region.clone(),
+            replication_token: settings.server.replication_token.clone(),
+        },
         root_keys: settings.server.root_keys.clone(),
         oidc_issuer: settings.server.oidc_issuer.clone(),
         scheduler: settings.server.scheduler.clone(),

@@ -5,8 +5,8 @@ use api::AgentMember;
 use super::cell;
 use crate::output::{OutputStyle, Table};
 
-/// The list of servers. `leader` is the leader's RPC address, empty when unknown.
-pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leader: &str) -> String {
+/// The list of servers. `leaders` are the RPC addresses of those who lead a region, as far as they are known.
+pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leaders: &[String]) -> String {
     let all = style.verbose || style.wide;
     let protocol = all.then_some("Protocol");
     let tags = all.then_some("Tags");
@@ -25,7 +25,7 @@ pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leader: &str
             member.addr.clone(),
             cell(member.port),
             member.status.clone(),
-            cell(is_leader(member, leader)),
+            cell(leaders.iter().any(|leader| is_leader(member, leader))),
         ];
         row.extend(all.then(|| cell(member.protocol_cur)));
         row.extend([tag("raft_vsn"), tag("build"), tag("dc"), tag("region")]);
@@ -77,7 +77,7 @@ mod tests {
             members(
                 &OutputStyle::for_tests(),
                 &[member("b.global", "10.0.0.2"), member("a.global", "10.0.0.1")],
-                "10.0.0.2:4647"
+                &["10.0.0.2:4647".to_string()]
             ),
             "Name      Address   Port  Status  Leader  Raft Version  Build  Datacenter  Region\n\
              a.global  10.0.0.1  4648  alive   false   3             2.0.0  dc1         global\n\

@@ -199,6 +199,7 @@ pub(super) fn notes(settings: &AgentSettings) -> Vec<String> {
         )),
         _ => {}
     }
+    notes.extend(federation_notes(settings));
     if server.encrypt.is_none() && server.bootstrap_expect != 1 {
         notes.push(
             "server.encrypt is not set: anyone who reaches the gossip port can impersonate a server".into(),
@@ -210,6 +211,27 @@ pub(super) fn notes(settings: &AgentSettings) -> Vec<String> {
                     .into(),
             );
         }
+    }
+    notes
+}
+
+/// What is set for other regions and does nothing as it is.
+fn federation_notes(settings: &AgentSettings) -> Vec<String> {
+    let (region, token) = (&settings.server.authoritative_region, &settings.server.replication_token);
+    let follows = !region.is_empty() && *region != settings.region;
+    let mut notes = Vec::new();
+    match (follows, settings.acl.enabled) {
+        (true, false) => {
+            notes.push("server.authoritative_region has no effect without acl.enabled".to_string());
+        }
+        (true, true) if token.is_empty() => notes.push(format!(
+            "acl.replication_token is not set: what the region {region:?} decides does not come to this one"
+        )),
+        (false, _) if !token.is_empty() => notes.push(
+            "acl.replication_token has no effect: server.authoritative_region names no other region"
+                .to_string(),
+        ),
+        (_, _) => {}
     }
     notes
 }

@@ -9,7 +9,6 @@ use keyring::IntroductionSettings;
 use node::drain::ShutdownDrain;
 use node::settings::HostVolume;
 use node::users::DynamicUsers;
-use server::AccessSettings;
 
 use super::dns;
 use super::network;
@@ -66,7 +65,7 @@ pub(super) fn file(
         limits(&mut settings.limits, section, refused);
     }
     for section in refused.sections(&mut top, "acl") {
-        access(&mut settings.acl, &mut settings.notes, section, refused);
+        access(settings, section, refused);
     }
     for section in refused.sections(&mut top, "audit") {
         audit::read(&mut settings.audit, section, refused);
@@ -157,6 +156,7 @@ fn server(server: &mut ServerSettings, notes: &mut Vec<String>, mut section: Sec
     refused.set(&mut section, "scrub_interval", &mut server.scrub_interval);
     refused.set_option(&mut section, "oidc_issuer", &mut server.oidc_issuer);
     refused.set_option(&mut section, "encrypt", &mut server.encrypt);
+    refused.set(&mut section, "authoritative_region", &mut server.authoritative_region);
     cluster::joins(server, &mut section, refused);
     for section in refused.sections(&mut section, "server_join") {
         cluster::server_join(server, section, refused);
@@ -201,7 +201,8 @@ fn introduction(settings: &mut IntroductionSettings, mut section: Section, refus
 const ACL_CACHES: [&str; 3] = ["token_ttl", "policy_ttl", "role_ttl"];
 const ACL_CACHED: Duration = Duration::from_secs(30);
 
-fn access(acl: &mut AccessSettings, notes: &mut Vec<String>, mut section: Section, refused: &mut Refused) {
+fn access(settings: &mut AgentSettings, mut section: Section, refused: &mut Refused) {
+    let AgentSettings { acl, notes, server: ServerSettings { replication_token, .. }, .. } = settings;
     acl.enabled |= enabled(&mut section, refused);
     refused.set(&mut section, "token_min_expiration_ttl", &mut acl.ttl_min);
     refused.set(&mut section, "token_max_expiration_ttl", &mut acl.ttl_max);
@@ -212,7 +213,7 @@ fn access(acl: &mut AccessSettings, notes: &mut Vec<String>, mut section: Sectio
             notes.push(format!("acl.{key} has no effect: changes of rights take effect at once"));
         }
     }
-    refused.keys(&mut section, &[("replication_token", "")]);
+    refused.set(&mut section, "replication_token", replication_token);
     refused.done(section);
 }
 

@@ -222,6 +222,10 @@ pub(crate) struct ServerSettings {
     pub join: JoinSettings,
     /// The gossip encryption key.
     pub encrypt: Option<Key>,
+    /// The region that decides for all of them; empty where each decides for itself.
+    pub authoritative_region: String,
+    /// `acl.replication_token`: what the decisions of that region are read with.
+    pub replication_token: String,
     /// Scheduler workers; `None` means one per core.
     pub num_schedulers: Option<u32>,
     /// Most allocations that a job may ask for; 0 for as many as it likes.
@@ -368,6 +372,8 @@ impl AgentSettings {
                 bootstrap_expect: 0,
                 join: JoinSettings::defaults(),
                 encrypt: None,
+                authoritative_region: String::new(),
+                replication_token: String::new(),
                 num_schedulers: None,
                 job_max_count: 50_000,
                 sinks: AddressRules::default(),

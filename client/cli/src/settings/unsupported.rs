@@ -19,8 +19,7 @@ const TOP: [(&str, &str); 5] = [
     ("syslog_facility", "LOCAL0"),
 ];
 
-const SERVER: [(&str, &str); 30] = [
-    ("authoritative_region", ""),
+const SERVER: [(&str, &str); 29] = [
     ("data_dir", ""),
     ("deploy_query_rate_limit", ""),
     ("enable_event_broker", "true"),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use api::{HistoryLine, JobListStub, NodeListStub};
+use api::{AgentMember, HistoryLine, JobListStub, NodeListStub};
 use base::Index;
 use model::document::{AllocationListStub, Evaluation};
 use sdk::{Client, Error, Query};
@@ -120,14 +120,18 @@ impl Reader {
 
     /// Who leads, and which servers there are.
     async fn servers(&self, cluster: &mut Cluster) -> Result<(), Error> {
-        let members = match self.live.members().await {
+        let answer = match self.live.members().await {
             Err(error) if error.status().is_some() => return Ok(()),
-            members => members?.members.0,
+            members => members?,
         };
+        let is_here = |member: &&AgentMember| {
+            member.tags.get("region").is_none_or(|region| *region == answer.server_region)
+        };
+        let members: Vec<&AgentMember> = answer.members.iter().filter(is_here).collect();
         let alive = members.iter().filter(|member| member.status == "alive").count();
         cluster.servers = Some((alive, members.len()));
         let address = self.live.leader().await.unwrap_or_default();
-        let leader = members.iter().find(|member| layout::server::is_leader(member, &address));
+        let leader = members.into_iter().find(|member| layout::server::is_leader(member, &address));
         cluster.leader = leader.map(|leader| leader.name.clone());
         Ok(())
     }

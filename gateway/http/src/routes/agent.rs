@@ -250,7 +250,7 @@ fn stats(server: &AppState) -> Map<String, Map<String, String>> {
         ("leader", control.leads().to_string()),
         ("leader_addr", server.cluster.leader().unwrap_or_default()),
         ("bootstrap", "true".to_string()),
-        ("known_regions", "1".to_string()),
+        ("known_regions", server.cluster.regions().len().to_string()),
     ];
     let log = [
         ("state", if control.leads() { "Leader" } else { "Follower" }.to_string()),

@@ -63,6 +63,7 @@ use crate::cors;
 use crate::error::Failure;
 use crate::gate::Gate;
 use crate::path::whole_ids;
+use crate::regions;
 use crate::request::{BODY_MAX, read_named};
 use crate::request_stats;
 
@@ -118,6 +119,7 @@ pub fn router(api: Api) -> (Router, Gate) {
         .layer(from_fn_with_state(state.clone(), read_named))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
+        .layer(from_fn_with_state(state.clone(), regions::forward))
         .layer(from_fn_with_state(state.clone(), request_stats::measure))
         .layer(from_fn(answer::contain_panics))
         .layer(from_fn_with_state(state.clone(), audit_layer::record))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use audit::Audit;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use base::{Duration, Index, Time, Uuid};
 use bytes::Bytes;
 use control::broker::BrokerSettings;
@@ -16,7 +16,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use history::History;
 use http_gateway::events;
-use http_gateway::{AgentInfo, Api, FrameStream, Gate, NodeRpc, NodeRpcError};
+use http_gateway::{AgentInfo, Api, FrameStream, Gate, NodeRpc, NodeRpcError, RegionError, Regions};
 use journal::{EncodedBatch, MemoryJournal};
 use keyring::{IntroductionSettings, ServerSecret, Signer};
 use metrics::NodeFigures;
@@ -122,6 +122,7 @@ impl Cluster {
         let sinks = Reports::default();
         let signer = Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap()));
         let api = Api {
+            regions: Arc::new(NoRegions),
             control: control.clone(),
             node_rpc: nodes.clone(),
             cluster: servers.clone(),
@@ -473,6 +474,7 @@ fn agent() -> AgentInfo {
     AgentInfo {
         name: "one".to_string(),
         region: "global".to_string(),
+        authoritative_region: String::new(),
         datacenter: "dc1".to_string(),
         server: Uuid::from_random([9; 16]),
         node: None,
@@ -507,5 +509,26 @@ fn settings() -> Settings {
         notes: None,
         workers: 0,
         rpc_hold: Duration::from_secs(5),
+    }
+}
+
+/// There are no other regions.
+struct NoRegions;
+
+impl Regions for NoRegions {
+    fn are_several(&self) -> bool {
+        false
+    }
+
+    fn has_path(&self, _: &str) -> bool {
+        false
+    }
+
+    fn forward<'a>(
+        &'a self,
+        _: &'a str,
+        _: Request<Body>,
+    ) -> BoxFuture<'a, Result<Response<Body>, RegionError>> {
+        Box::pin(async { Err(RegionError::Unknown) })
     }
 }

@@ -32,7 +32,10 @@ impl ClusterAdmin for Cluster {
         let inner = &self.0.inner;
         let mut regions = BTreeSet::from([inner.settings.own.region.clone()]);
         if let Some(gossip) = &inner.gossip {
-            regions.extend(gossip.sightings().iter().map(|seen| seen.member.region.clone()));
+            // A region whose servers failed is still one: it is cut off. One whose servers have left is gone.
+            let sightings = gossip.sightings();
+            let there = sightings.iter().filter(|seen| seen.standing != Standing::Left);
+            regions.extend(there.map(|seen| seen.member.region.clone()));
         }
         regions.into_iter().collect()
     }

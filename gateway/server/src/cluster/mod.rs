@@ -254,6 +254,11 @@ impl Cluster {
         self.0.inner.answer(query)
     }
 
+    /// RPC addresses of the live servers of another region, the one to ask first at the front.
+    pub(crate) fn servers_of(&self, region: &str) -> Vec<String> {
+        self.0.inner.servers_of(region)
+    }
+
     /// Ends with the sentence for the operator if no server could be joined as often as was allowed.
     pub fn given_up(&self) -> watch::Receiver<Option<String>> {
         self.0.inner.given_up.subscribe()

@@ -107,6 +107,18 @@ impl Inner {
         known
     }
 
+    /// Where the servers of another region are reached that are alive, in the order in which this one asks: another order for
+    /// each server here, so that they share the servers there.
+    pub(super) fn servers_of(&self, region: &str) -> Vec<String> {
+        let Some(gossip) = &self.gossip else { return Vec::new() };
+        let (own, sightings) = (self.settings.own.id.as_u128(), gossip.sightings());
+        let live = sightings.iter().filter(|seen| seen.member.region == region && seen.standing.is_live());
+        let mut servers: Vec<_> =
+            live.map(|seen| (seen.member.id.as_u128() ^ own, seen.member.rpc.clone())).collect();
+        servers.sort();
+        servers.into_iter().map(|(_, address)| address).collect()
+    }
+
     /// What this server would do about founding.
     pub(super) fn forming(&self) -> Forming {
         let live = self.others().into_iter().filter(|known| known.standing == Standing::Alive);

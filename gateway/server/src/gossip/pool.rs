@@ -4,6 +4,7 @@
 //! now and may come in, the list of servers as operators see it, and their keys (`pool/keys.rs`).
 
 mod keys;
+mod reconnect;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -138,6 +139,8 @@ pub struct Pool {
     rng: Rng,
     now: Duration,
     swept: Duration,
+    /// When failed servers were last greeted.
+    reconnected: Duration,
     /// Greetings that may still be sent in this second.
     greetings_left: u32,
     /// Ids that SWIM holds or is about to.
@@ -179,6 +182,7 @@ impl Pool {
             rng,
             now: Duration::ZERO,
             swept: Duration::ZERO,
+            reconnected: Duration::ZERO,
             greetings_left: GREETINGS_MAX,
             roll,
             sightings: BTreeMap::new(),
@@ -247,6 +251,7 @@ impl Pool {
             self.forget();
             self.follow_leave_orders();
             self.greet_unmet();
+            self.greet_failed_when_alone();
             self.ask_for_keys_again();
         }
         self.look();
@@ -321,12 +326,17 @@ impl Pool {
         self.look();
     }
 
-    /// Has a failed server count as one that left. False if no server has that name.
+    /// Has a failed server count as one that left. False if no server has that name: the full one, or of a server of this
+    /// region its name alone.
     ///
     /// A server that just died counts as alive until the others have found out: it leaves then. One that stays alive
     /// stays a member. Meanwhile its last sighting decides the order.
     pub fn force_leave(&mut self, name: &str, prune: bool) -> bool {
-        let named = |seen: &&Sighting| seen.member.name == name || seen.member.full_name() == name;
+        let region = self.own().region.clone();
+        let named = |seen: &&Sighting| {
+            let Member { name: short, region: other, .. } = &*seen.member;
+            seen.member.full_name() == name || (short == name && *other == region)
+        };
         let found: Vec<Sighting> = self.sightings().filter(named).cloned().collect();
         let parting = if prune { Parting::Pruned } else { Parting::Leaving };
         let until = self.now + FORCE_LEAVE_WAIT;

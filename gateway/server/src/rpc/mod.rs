@@ -116,12 +116,12 @@ impl Handler for Rpc {
 }
 
 impl Rpc {
-    /// Only agents of the cluster are believed where a request came from: those with a certificate, and where there are
-    /// none those whose node has registered.
+    /// Only agents of the federation are believed where a request came from: those with a certificate, servers with a key,
+    /// and where there are none those whose node has registered.
     fn peer_of(&self, connection: &Connection) -> Peer {
         let address = connection.peer().ip();
         match connection.identity() {
-            PeerIdentity::Server | PeerIdentity::Client => Peer::Agent(address),
+            PeerIdentity::Server | PeerIdentity::ForeignServer | PeerIdentity::Client => Peer::Agent(address),
             PeerIdentity::Unproven if self.nodes.connections.is_of_a_node(connection) => Peer::Agent(address),
             PeerIdentity::Unproven => Peer::Caller(address),
         }
@@ -131,7 +131,7 @@ impl Rpc {
     /// 403: it is not the connection of an agent of the cluster.
     fn check_agent(&self, connection: &Connection) -> Result<(), RemoteError> {
         match self.peer_of(connection) {
-            Peer::Agent(_) => Ok(()),
+            Peer::Agent(_) if connection.identity() != PeerIdentity::ForeignServer => Ok(()),
             _ => Err(RemoteError::permission_denied()),
         }
     }

@@ -20,10 +20,11 @@ impl Certificates {
         made
     }
 
-    /// A certificate for `ROLE.global.nomad`, in `ROLE.pem` and `ROLE-key.pem`.
+    /// A certificate for `ROLE.global.nomad`, in `ROLE.pem` and `ROLE-key.pem`. A role in another region is `ROLE.REGION`.
     pub(crate) fn sign(&self, role: &str) {
+        let region = if role.contains('.') { "" } else { ".global" };
         let request = CertificateRequest {
-            name: format!("{role}.global.nomad"),
+            name: format!("{role}{region}.nomad"),
             dns_names: vec!["localhost".to_string()],
             days: 1,
             ..CertificateRequest::default()

@@ -422,13 +422,12 @@ client {
 
 #[test]
 fn everything_that_is_not_supported_is_refused_at_once() {
-    let text = "vault {\n  token = \"x\"\n}\nacl {\n  replication_token = \"x\"\n}\nserver {\n  license_path = \"x\"\n}\n\
+    let text = "vault {\n  token = \"x\"\n}\nserver {\n  upgrade_version = \"x\"\n}\nserver {\n  license_path = \"x\"\n}\n\
                 telemetry {\n  statsd_address = \"x:1\"\n}\nserver {\n  misspelt = 1\n}";
     let error = read_all(&[("a.hcl", text)], &["-dev"]).unwrap_err();
     let heads: Vec<&str> = error.lines().filter(|line| line.contains("a.hcl:")).collect();
     assert_eq!(heads.len(), 5, "{error}");
-    for line in ["a.hcl:2:11: \"token\"", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:18: \"license_path\""]
-    {
+    for line in ["a.hcl:2:11: \"token\"", "a.hcl:5:21: \"upgrade_version\"", "a.hcl:8:18: \"license_path\""] {
         assert!(error.contains(line), "{error}");
     }
     assert!(error.contains("a.hcl:14:3: unexpected key \"misspelt\""), "{error}");

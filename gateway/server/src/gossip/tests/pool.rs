@@ -158,6 +158,39 @@ fn failed_servers_are_forgotten_in_time() {
 }
 
 #[test]
+fn two_servers_that_were_cut_off_from_each_other_meet_again() {
+    for secret in [None, Some(KEY)] {
+        let mut network = joined(2, secret);
+        network.cut = vec![(address(1), address(2))];
+        network.pass(60 * SECOND);
+        assert_eq!(network.seen_by(1), "s1 alive, s2 failed");
+        assert_eq!(network.seen_by(2), "s1 failed, s2 alive");
+        network.cut.clear();
+        network.pass(60 * SECOND);
+        network.all_see("s1 alive, s2 alive");
+    }
+}
+
+#[test]
+fn a_name_without_its_region_means_a_server_of_this_one() {
+    let mut network = Network::default();
+    let elsewhere = Member { region: "eu".to_string(), name: "s1".to_string(), ..member(2, address(2)) };
+    network.start(member(1, address(1)), key(KEY));
+    network.start(elsewhere, key(KEY));
+    network.greet(2, 1);
+    network.pass(5 * SECOND);
+    network.kill(2);
+    network.pass(15 * SECOND);
+    assert_eq!(network.seen_by(1), "s1 alive, s1 failed");
+    network.pool(1).force_leave("s1", false);
+    network.pass(SECOND);
+    assert_eq!(network.seen_by(1), "s1 alive, s1 failed");
+    assert!(network.pool(1).force_leave("s1.eu", false));
+    network.pass(SECOND);
+    assert_eq!(network.seen_by(1), "s1 alive, s1 left");
+}
+
+#[test]
 fn a_cut_heals_by_itself() {
     let mut network = joined(3, Some(KEY));
     network.cut = vec![(address(1), address(3)), (address(2), address(3))];

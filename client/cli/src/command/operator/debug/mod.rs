@@ -201,7 +201,10 @@ async fn plan(call: &Call, client: &Client) -> Result<Plan, Failure> {
 
 async fn servers(call: &Call, client: &Client) -> Result<Vec<String>, Failure> {
     let given = call.args.value(&SERVER_ID).unwrap_or("all");
-    let members = client.members().await.doing("querying servers")?.members.0;
+    let answer = client.members().await.doing("querying servers")?;
+    let (region, mut members) = (answer.server_region, answer.members.0);
+    // Those of other regions are captured there.
+    members.retain(|member| member.tags.get("region").is_none_or(|other| *other == region));
     match given {
         "none" | "" => Ok(Vec::new()),
         "all" => Ok(members.into_iter().map(|member| member.name).collect()),

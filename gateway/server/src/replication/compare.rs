@@ -1,0 +1,211 @@
+//! What a list of the authoritative region asks of this one.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::{ACLPolicyListStub, ACLTokenListStub};
+use base::{Time, Uuid};
+use model::Command;
+use model::document::{ACLRole, ACLToken, Namespace, NodePool};
+use state::State;
+
+/// A list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Policies,
+    Roles,
+    Tokens,
+    Namespaces,
+    Pools,
+}
+
+/// What is to be done, deletions first: names become free.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub changes: Vec<Change>,
+    /// What cannot be done before something else is here.
+    pub waits: Option<String>,
+}
+
+pub(super) enum Change {
+    Command(Box<Command>),
+    /// The policy of this name is to be read, and set here.
+    Policy(String),
+    /// The same of a token, whose secret is not in lists. It is to have these links.
+    Token(Box<ACLTokenListStub>),
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 5] =
+        [Kind::Policies, Kind::Roles, Kind::Tokens, Kind::Namespaces, Kind::Pools];
+
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Kind::Policies => "/v1/acl/policies",
+            Kind::Roles => "/v1/acl/roles",
+            Kind::Tokens => "/v1/acl/tokens",
+            Kind::Namespaces => "/v1/namespaces",
+            Kind::Pools => "/v1/node/pools",
+        }
+    }
+
+    /// # Errors
+    /// The list is something else.
+    pub(super) fn compare(
+        self,
+        state: &State,
+        list: &[u8],
+        since_1970: Duration,
+    ) -> Result<Changes, serde_json::Error> {
+        Ok(match self {
+            Kind::Policies => policies(state, serde_json::from_slice(list)?),
+            Kind::Roles => roles(state, serde_json::from_slice(list)?),
+            Kind::Tokens => tokens(state, serde_json::from_slice(list)?, Time::ZERO.plus(since_1970.into())),
+            Kind::Namespaces => namespaces(state, serde_json::from_slice(list)?),
+            Kind::Pools => pools(state, serde_json::from_slice(list)?),
+        })
+    }
+}
+
+impl Changes {
+    fn command(&mut self, command: Command) {
+        self.changes.push(Change::Command(Box::new(command)));
+    }
+
+    fn wait(&mut self, why: String) {
+        self.waits.get_or_insert(why);
+    }
+}
+
+fn policies(state: &State, there: Vec<ACLPolicyListStub>) -> Changes {
+    let mut changes = Changes::default();
+    let names: BTreeSet<&str> = there.iter().map(|policy| policy.name.as_str()).collect();
+    for name in state.acl.policies.names().into_iter().filter(|name| !names.contains(name)) {
+        changes.command(Command::DeleteAclPolicy { name: name.to_string() });
+    }
+    for policy in there {
+        let own = state::acl::policy(&state.acl, &policy.name);
+        if own.is_none_or(|own| own.hash != policy.hash) {
+            changes.changes.push(Change::Policy(policy.name));
+        }
+    }
+    changes
+}
+
+fn roles(state: &State, there: Vec<ACLRole>) -> Changes {
+    let mut changes = Changes::default();
+    let ids: BTreeSet<&str> = there.iter().map(|role| role.id.as_str()).collect();
+    for id in state.acl.roles.names().into_iter().filter(|id| !ids.contains(id)) {
+        if let Ok(role) = id.parse() {
+            changes.command(Command::DeleteAclRole { role });
+        }
+    }
+    for mut role in there {
+        // A policy that is not here gives nothing, and may be on its way.
+        role.policies.retain(|link| {
+            let is_here = state.acl.policies.exists(&link.name);
+            if !is_here {
+                changes.wait(format!("role {}: policy {} is not here", role.id, link.name));
+            }
+            is_here
+        });
+        role.policies.sort();
+        role.policies.dedup();
+        let own = state.acl.roles.get(&role.id).map(|own| &own.document);
+        let is_same = |own: &ACLRole| {
+            (&own.name, &own.description, &own.policies) == (&role.name, &role.description, &role.policies)
+        };
+        match own {
+            _ if role.policies.is_empty() => {}
+            None => changes.command(Command::CreateAclRole(Box::new(role))),
+            Some(own) if !is_same(own) => changes.command(Command::UpdateAclRole(Box::new(role))),
+            Some(_) => {}
+        }
+    }
+    changes
+}
+
+/// Those of one region alone are its own business.
+fn tokens(state: &State, there: Vec<ACLTokenListStub>, now: Time) -> Changes {
+    let mut changes = Changes::default();
+    let there: Vec<ACLTokenListStub> = there.into_iter().filter(|token| token.global).collect();
+    let ids: BTreeSet<&str> = there.iter().map(|token| token.accessor_id.as_str()).collect();
+    let global = state.acl.tokens().filter(|(_, token)| token.document.global);
+    let gone: Vec<Uuid> = global
+        .map(|(accessor, _)| accessor)
+        .filter(|accessor| !ids.contains(accessor.to_string().as_str()))
+        .collect();
+    if !gone.is_empty() {
+        changes.command(Command::DeleteAclTokens { accessors: gone });
+    }
+    for mut token in there {
+        let Ok(accessor) = token.accessor_id.parse::<Uuid>() else { continue };
+        let has_ended = token.expiration_time.as_ref().and_then(|at| at.0).is_some_and(|at| at <= now);
+        token.roles.retain(|link| {
+            let is_here = state.acl.roles.exists(&link.id);
+            if !is_here {
+                changes.wait(format!("token {accessor}: role {} is not here", link.id));
+            }
+            is_here
+        });
+        let gives_nothing =
+            token.kind == ACLToken::CLIENT && token.policies.is_empty() && token.roles.is_empty();
+        if has_ended || gives_nothing {
+            continue;
+        }
+        match state::acl::token(&state.acl, accessor) {
+            None => changes.changes.push(Change::Token(Box::new(token))),
+            Some(own) if own.global && !has_same_links(&own, &token) => {
+                let wanted =
+                    ACLToken { name: token.name, policies: token.policies, roles: token.roles, ..own };
+                changes.command(Command::UpdateAclToken(Box::new(wanted)));
+            }
+            Some(_) => {}
+        }
+    }
+    changes
+}
+
+/// What of a token may change.
+fn has_same_links(own: &ACLToken, token: &ACLTokenListStub) -> bool {
+    let sorted = |words: Vec<&String>| words.into_iter().cloned().collect::<BTreeSet<String>>();
+    own.name == token.name
+        && sorted(own.policies.iter().collect()) == sorted(token.policies.iter().collect())
+        && sorted(own.roles.iter().map(|link| &link.id).collect())
+            == sorted(token.roles.iter().map(|link| &link.id).collect())
+}
+
+fn namespaces(state: &State, there: Vec<Namespace>) -> Changes {
+    let mut changes = Changes::default();
+    let names: BTreeSet<&str> = there.iter().map(|namespace| namespace.name.as_str()).collect();
+    for name in state.namespaces.names().into_iter().filter(|name| !names.contains(name)) {
+        changes.command(Command::DeleteNamespace { name: name.to_string() });
+    }
+    for namespace in there {
+        let own = state::namespace::document(&state.namespaces, &namespace.name);
+        if own.is_none_or(|own| own.hash != namespace.hash) {
+            changes.command(Command::UpsertNamespace(Box::new(namespace)));
+        }
+    }
+    changes
+}
+
+/// Those that came with the cluster are never touched, nor one that a node of this region has made by being in it.
+fn pools(state: &State, there: Vec<NodePool>) -> Changes {
+    let mut changes = Changes::default();
+    let is_built_in = |name: &str| name == state::pool::DEFAULT || name == state::pool::ALL;
+    let names: BTreeSet<&str> = there.iter().map(|pool| pool.name.as_str()).collect();
+    let mut nodes = state.nodes.rows().map(|row| &state.nodes.cold(row).document.node_pool);
+    let used: BTreeSet<&String> = nodes.by_ref().collect();
+    let gone = state.pools.names().into_iter().filter(|name| !names.contains(name) && !is_built_in(name));
+    for name in gone.filter(|name| !used.contains(&(*name).to_string())) {
+        changes.command(Command::DeleteNodePool { name: name.to_string() });
+    }
+    for pool in there.into_iter().filter(|pool| !is_built_in(&pool.name)) {
+        let own = state::pool::document(&state.pools, &pool.name);
+        if own.is_none_or(|own| own.hash != pool.hash) {
+            changes.command(Command::UpsertNodePool(Box::new(pool)));
+        }
+    }
+    changes
+}

@@ -155,11 +155,13 @@ impl<L: Log> Recorder<L> {
 /// What the deployment counts is what the other cluster counts.
 fn counts_the_same(state: &State, document: &Deployment) -> bool {
     let known = document.id.parse().ok().and_then(|id| state.deployments.lookup(id));
-    // One that is not recorded was left out: its version is forgotten.
-    known.is_none_or(|known| {
-        state::deployment::document(state, known).task_groups == document.task_groups
-            && known.status.word() == document.status
-    })
+    let Some(known) = known else {
+        // It was left out, as long as its version is not known; that may have come, or come back, since.
+        let job = state.jobs.lookup(&JobKey::new(&document.namespace, &document.job_id));
+        return job.and_then(|job| job.version(document.job_version)).is_none();
+    };
+    state::deployment::document(state, known).task_groups == document.task_groups
+        && known.status.word() == document.status
 }
 
 /// What it names, if that is all that a list says of it.

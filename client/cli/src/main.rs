@@ -27,6 +27,7 @@ mod hint;
 mod job_file;
 mod layout;
 mod object_format;
+mod other_cluster;
 mod output;
 mod past;
 mod periodic_launch;

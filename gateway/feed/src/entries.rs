@@ -144,6 +144,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
             Some(CommandKind::SetAllocHealth) => "DeploymentAllocHealth",
             _ => "DeploymentStatusUpdate",
         }),
+        Event::DeploymentProgressObserved(_) => Some("DeploymentAllocHealth"),
         Event::DeploymentPromoted(_) => Some("DeploymentPromotion"),
         Event::AllocHealthSet(_) => Some("DeploymentAllocHealth"),
         Event::EvalCreated(_)

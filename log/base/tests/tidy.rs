@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in docs/architecture.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 44] = [
+const FLOORS: [(&str, u8); 45] = [
     ("base", 0),
     ("ui", 0),
     ("msgpack", 0),
@@ -42,6 +42,7 @@ const FLOORS: [(&str, u8); 44] = [
     ("migrate", 4),
     ("control", 5),
     ("agent-http", 5),
+    ("recorder", 5),
     ("load", 5),
     ("http-gateway", 6),
     ("sinks", 6),

@@ -10,6 +10,7 @@ mod samples;
 mod samples_cursors;
 mod samples_erasure;
 mod samples_logins;
+mod samples_recording;
 mod samples_services;
 mod samples_sinks;
 mod samples_variables;

@@ -16,8 +16,9 @@ use crate::erasure::KeyTreeCommand;
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
     AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, Doc,
-    EvalOutcome, FailedGroups, NewEval, NodeMessage, RejectedNode,
+    EvalOutcome, FailedGroups, NewEval, NodeMessage, ObservationGap, RejectedNode,
 };
+pub use crate::keyring::ActivateRootKey;
 use crate::keyring::{SealedKey, TokenSecret};
 pub use crate::leftovers::{LeftoverAges, Leftovers};
 use crate::login::IssueLoginToken;
@@ -26,6 +27,7 @@ use crate::object::{
     VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
+use crate::recording::Observe;
 use crate::service::{RegisterService, ServiceKey};
 use crate::sink::{ParkEventSink, SetEventSink};
 use crate::variable::VariableKey;
@@ -394,6 +396,10 @@ commands! {
         number: u32,
         bytes: Vec<u8>,
     },
+    /// What a recorder read of another cluster.
+    220 Observe(Box<Observe>),
+    /// What happened there in between it could not read.
+    221 NoteObservationGap(Box<ObservationGap>),
     /// Puts the state in the pieces in place of what is there. `image` is the index it was saved at.
     52 RestoreState {
         restore: Uuid,
@@ -408,22 +414,6 @@ pub struct DrainWish {
     /// Above zero: what still runs after this long is stopped. Zero: no limit. Below zero: everything goes at once.
     pub deadline: Duration,
     pub ignore_system_jobs: bool,
-}
-
-/// Has the cluster sign with a new key.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ActivateRootKey {
-    pub key: Uuid,
-    /// The public half: an RSA modulus and exponent, most significant byte first; or the 32 bytes of an Ed25519 key and
-    /// no exponent.
-    pub modulus: Vec<u8>,
-    pub exponent: Vec<u8>,
-    pub sealed: Vec<SealedKey>,
-    /// Only if this is the active key; nil: only if there is none. `None`: whichever is.
-    pub only_after: Option<Uuid>,
-    /// What former keys seal is to be sealed with this one.
-    #[serde(default)]
-    pub full: bool,
 }
 
 /// Makes a token. Who asks has drawn its accessor and its secret.

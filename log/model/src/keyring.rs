@@ -10,6 +10,22 @@ pub struct SealedKey {
     pub bytes: Vec<u8>,
 }
 
+/// Has the cluster sign with a new key.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct ActivateRootKey {
+    pub key: Uuid,
+    /// The public half: an RSA modulus and exponent, most significant byte first; or the 32 bytes of an Ed25519 key and
+    /// no exponent.
+    pub modulus: Vec<u8>,
+    pub exponent: Vec<u8>,
+    pub sealed: Vec<SealedKey>,
+    /// Only if this is the active key; nil: only if there is none. `None`: whichever is.
+    pub only_after: Option<Uuid>,
+    /// What former keys seal is to be sealed with this one.
+    #[serde(default)]
+    pub full: bool,
+}
+
 /// How a root key signs. No field says it, the public half does: an RSA key has a modulus and an exponent, an Ed25519 key
 /// has 32 bytes, which stand in place of the modulus, and no exponent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

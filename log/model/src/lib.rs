@@ -22,6 +22,7 @@ mod login;
 pub mod object;
 mod operator;
 mod partial;
+mod recording;
 mod rejection;
 mod report;
 mod service;
@@ -45,6 +46,7 @@ pub use object::{
 };
 pub use object::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
 pub use operator::{Autopilot, Preempting, SchedulerRules};
+pub use recording::{OBSERVED_MAX, Observation, Observe, ObservedKey};
 pub use rejection::{Rejection, RejectionKind};
 pub use report::Report;
 pub use service::{RegisterService, Service, ServiceEnd, ServiceKey};

@@ -142,6 +142,12 @@ pub enum Rejection {
     EventSinkRefused(String),
     #[error("invalid event sink: {field}: expected {expected}")]
     EventSinkInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    /// Everything in it is read of another cluster, at this address.
+    #[error("this is a recording of {0}: nothing can be changed here")]
+    RecordingOf(String),
+    /// The log belongs to a cluster that decides itself, or too much came at once.
+    #[error("{0}")]
+    RecordingRefused(String),
     #[error("the snapshot is not restored: {0}")]
     RestoreInvalid(String),
     #[error("invalid autopilot configuration: {field}: expected {expected}")]
@@ -201,10 +207,12 @@ impl Rejection {
             | Rejection::EventSinkRefused(_)
             | Rejection::EvalRefused(_)
             | Rejection::RequestReused(_)
+            | Rejection::RecordingRefused(_)
             | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
             | Rejection::OneTimeTokenRefused
+            | Rejection::RecordingOf(_)
             | Rejection::RegistrationDisabled => RejectionKind::Forbidden,
             Rejection::NodeInvalid { .. }
             | Rejection::PoolInvalid { .. }

@@ -64,6 +64,7 @@ fn of_cluster(event: &Event) -> String {
         Event::EventSinkPaused(e) => format!("event-sink/{}", e.name),
         Event::EventSinkParked(e) => format!("event-sink/{}", e.name),
         Event::EventSinkResumed(e) => format!("event-sink/{}", e.name),
+        Event::Observed(_) | Event::ObservationGap(_) => "recording".to_string(),
         Event::SchedulerConfigured(_) => "scheduler".to_string(),
         Event::AutopilotConfigured(_) => "autopilot".to_string(),
         _ => "cluster".to_string(),

@@ -2,7 +2,8 @@ use std::fmt::Display;
 
 use base::{Index, Time};
 use journal::{EncodedBatch, FrameError};
-use model::event::{AllocsPlaced, DrainOrder, NodeMessage};
+use model::document::Timestamp;
+use model::event::{AllocsPlaced, DrainOrder, NodeMessage, Observed};
 use model::{Actor, Caller, Event};
 
 use crate::label::label;
@@ -40,7 +41,8 @@ impl Line {
         let row = batch.rows().nth(usize::from(ordinal));
         let row = row.ok_or(FrameError::Malformed("it ends before the event that was indexed"))?;
         let actor = batch.commands()?[usize::from(row.command)].actor.clone();
-        Ok(Line::of((batch.index(), batch.time()), ordinal, &batch.event(&row)?, actor))
+        let line = Line::of((batch.index(), batch.time()), ordinal, &batch.event(&row)?, actor);
+        Ok(line.marked(mark(batch, row.command)?.as_ref()))
     }
 
     /// All events of a batch.
@@ -50,16 +52,51 @@ impl Line {
     pub(crate) fn all(batch: &EncodedBatch) -> Result<Vec<Line>, FrameError> {
         let commands = batch.commands()?;
         let mut lines = Vec::new();
+        let mut observed = None;
         for (ordinal, row) in batch.rows().enumerate() {
             let actor = commands[usize::from(row.command)].actor.clone();
-            lines.push(Line::of((batch.index(), batch.time()), ordinal as u16, &batch.event(&row)?, actor));
+            let event = batch.event(&row)?;
+            let line = Line::of((batch.index(), batch.time()), ordinal as u16, &event, actor);
+            if let Event::Observed(e) = event {
+                observed = Some((row.command, e));
+            }
+            let mark = observed.as_ref().filter(|(command, _)| *command == row.command);
+            lines.push(line.marked(mark.map(|(_, mark)| mark)));
         }
         Ok(lines)
+    }
+
+    /// Says of what was observed in another cluster when it happened there.
+    pub(crate) fn marked(mut self, mark: Option<&Observed>) -> Line {
+        let Some(text) = mark.and_then(|mark| observed(mark, &self.object)) else { return self };
+        self.description =
+            if self.description.is_empty() { text } else { format!("{}; {text}", self.description) };
+        self
     }
 
     pub(crate) fn of((index, time): (Index, Time), ordinal: u16, event: &Event, actor: Actor) -> Line {
         let description = sentence(event);
         Line { index, ordinal, time, event: event.name(), object: label(event), actor, description }
+    }
+}
+
+/// Where an object was observed, and when it changed there. `None` for one that the mark does not name.
+pub(crate) fn observed(mark: &Observed, object: &str) -> Option<String> {
+    let at = mark.objects.iter().position(|named| named == object)?;
+    let text = format!("observed at index {} of {}", mark.indexes[at], mark.source);
+    match mark.happened[at] {
+        Time::ZERO => Some(text),
+        time => Some(format!("{text}, where it happened at {}", Timestamp::from(time))),
+    }
+}
+
+/// What the command says that it observed. It is the command's first event.
+pub(crate) fn mark(batch: &EncodedBatch, command: u16) -> Result<Option<Observed>, FrameError> {
+    let first = batch.rows().find(|row| row.command == command);
+    let Some(first) = first.filter(|row| row.kind == Observed::KIND) else { return Ok(None) };
+    match batch.event(&first)? {
+        Event::Observed(mark) => Ok(Some(mark)),
+        _ => Ok(None),
     }
 }
 
@@ -131,6 +168,20 @@ fn sentence(event: &Event) -> String {
         }
         Event::AllocTransitionRequested(e) => format!("{} asked to move", ids(&e.allocs)),
         Event::AllocsCollected(e) => format!("forgotten: {}", ids(&e.allocs)),
+        Event::Observed(e) => format!("read {} of {}", counted(e.objects.len(), "changed object"), e.source),
+        Event::ObservationGap(e) => {
+            format!(
+                "not seen: what {} did between its indexes {} and {}: {}",
+                e.source, e.from, e.to, e.reason
+            )
+        }
+        Event::DeploymentProgressObserved(e) => {
+            let groups = e.groups.iter();
+            let groups =
+                groups.map(|g| format!("{:?} has {} of {} placed healthy", g.group, g.healthy, g.placed));
+            groups.collect::<Vec<_>>().join(", ")
+        }
+        Event::JobEndObserved(_) => "is dead".to_string(),
         // The name of the event says it.
         _ => String::new(),
     }

@@ -4,7 +4,7 @@ use model::event::{AllocReported, AllocsPlaced};
 use model::{Actor, AllocId, Caller, ClientStatus, Desired, EvalId, Event, NodeId, Report, Topic};
 
 use crate::entries::{node_of, successor_of};
-use crate::line::counted;
+use crate::line::{counted, mark, observed};
 
 /// Events of a task that are lines of their own; the others say only that all goes its way.
 const TASK_EVENTS: [&str; 16] = [
@@ -218,7 +218,10 @@ impl Walk {
             Event::AllocsCollected(_) => ("garbage collection".to_string(), "forgotten".to_string()),
             other => (other.name().to_string(), String::new()),
         };
-        Ok((cause, eval, description))
+        let mark = mark(batch, command)?;
+        let mark = mark.and_then(|mark| observed(&mark, &format!("alloc/{}", self.alloc)));
+        let parts = [Some(description).filter(|text| !text.is_empty()), mark];
+        Ok((cause, eval, parts.into_iter().flatten().collect::<Vec<_>>().join("; ")))
     }
 
     fn placed(&self, event: &AllocsPlaced) -> String {

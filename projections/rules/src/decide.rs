@@ -6,7 +6,7 @@ use state::State;
 use crate::decision::{Context, Decision};
 use crate::{
     acl, alloc, claim, cursor, deployment, erasure, eval, gc, job, keyring, leftovers, namespace, node,
-    operator, plan, pool, service, sink, variable, volume,
+    operator, plan, pool, recording, service, sink, variable, volume,
 };
 
 /// Judges a command on a state.
@@ -32,6 +32,7 @@ fn decide_alone(
     actor: &Actor,
     command: &Command,
 ) -> Result<Decision, Rejection> {
+    recording::check(state, command)?;
     match command {
         Command::FoundCluster { scheduler } => Ok(found(state, ctx, scheduler)),
         Command::RegisterNode { document } => node::decide::register(state, ctx, document),
@@ -169,6 +170,8 @@ fn decide_alone(
             operator::decide::set_scheduler(&state.operator, rules, *only_at)
         }
         Command::SetSampling { sampled } => Ok(operator::decide::set_sampling(&state.operator, *sampled)),
+        Command::Observe(documents) => recording::observe(state, ctx, actor, documents),
+        Command::NoteObservationGap(gap) => recording::note_gap(state, gap),
         Command::GiveStateChunk { restore, number, bytes } => {
             operator::restore::give(state, *restore, *number, bytes)
         }

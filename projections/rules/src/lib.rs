@@ -27,6 +27,7 @@ mod node;
 mod operator;
 mod plan;
 mod pool;
+mod recording;
 pub mod service;
 pub mod sink;
 pub mod variable;

@@ -25,7 +25,7 @@ impl State {
                 self.variables.hash(),
                 self.services.hash(),
                 self.claims.hash(),
-                [self.cursors.hash(), self.sinks.hash(), self.erasure.hash()],
+                [self.cursors.hash(), self.sinks.hash(), self.erasure.hash(), self.recording_hash()],
             ),
         }
     }
@@ -48,6 +48,7 @@ impl State {
                     self.cursors.recomputed_hash(),
                     self.sinks.recomputed_hash(),
                     self.erasure.recomputed_hash(),
+                    self.recording_hash(),
                 ],
             ),
         }
@@ -72,7 +73,7 @@ impl State {
         variables: u64,
         services: u64,
         claims: u64,
-        later: [u64; 3],
+        later: [u64; 4],
     ) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {

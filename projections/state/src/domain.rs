@@ -29,6 +29,7 @@ pub(crate) enum Domain {
     EventCursors = 29,
     EventSinks = 30,
     Erasure = 31,
+    Recording = 32,
 }
 
 impl Domain {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use base::{Index, Time, Uuid};
 use model::{Autopilot, SchedulerRules};
 
@@ -14,6 +16,7 @@ use crate::namespace::Namespaces;
 use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
 use crate::pool::Pools;
+use crate::recording::Recording;
 use crate::requests::Requests;
 use crate::service::Services;
 use crate::sink::Sinks;
@@ -50,6 +53,8 @@ pub struct State {
     /// The key tree that variables are encrypted with, and what of it was given up.
     pub erasure: Erasure,
     pub services: Services,
+    /// The other cluster that this is a recording of.
+    pub recording: Option<Arc<Recording>>,
     /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,
     pub(crate) requests: Requests,

@@ -36,6 +36,8 @@ impl Lane {
             | Command::MissHeartbeat { .. }
             | Command::FoundCluster { .. } => Lane::Liveness,
             Command::UpdateAllocs { .. }
+            | Command::Observe(_)
+            | Command::NoteObservationGap(_)
             | Command::EmitNodeMessages { .. }
             | Command::RegisterServices { .. }
             | Command::DeregisterService { .. }

@@ -3,6 +3,7 @@
 mod broker;
 mod interleavings;
 mod pace;
+mod recording;
 mod sequencer;
 mod whatif;
 mod worker;

@@ -3,14 +3,17 @@
 mod consul;
 mod live_config;
 mod node;
+mod recording;
 mod server;
 mod task_api;
 mod vault;
 
+use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use ::node::figures::PublishedFigures;
@@ -35,6 +38,9 @@ use live_config::LiveConfig;
 
 use crate::settings::{AgentSettings, TelemetrySettings};
 
+/// What runs beside an agent. It ends only with the reason why the agent cannot go on.
+pub(crate) type Beside = Pin<Box<dyn Future<Output = anyhow::Error> + Send>>;
+
 /// Runs the agent until a signal ends it; calls `started` when everything runs.
 ///
 /// # Errors
@@ -43,9 +49,10 @@ pub(crate) fn run(
     settings: &AgentSettings,
     sources: ConfigSources,
     log: &Monitor,
-    started: impl FnOnce(),
+    started: impl FnOnce(Option<&Server>) -> Beside,
 ) -> anyhow::Result<()> {
     let home = DataDir::make(settings)?;
+    recording::check(&home.path, settings.recording.as_ref())?;
     let tls = tls(settings)?;
     let config = Arc::new(LiveConfig::new(settings.clone(), home.path.clone(), sources, tls.clone()));
     let process = ProcessContext { log, open_files: raise_open_files(), config, tls };
@@ -107,7 +114,7 @@ async fn serve(
     settings: &AgentSettings,
     process: &ProcessContext<'_>,
     home: &Path,
-    started: impl FnOnce(),
+    started: impl FnOnce(Option<&Server>) -> Beside,
 ) -> anyhow::Result<Ending> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -133,7 +140,7 @@ async fn serve(
     if let Some(node) = &node {
         routes.set(agent_http::node_routes(node.node.local()));
     }
-    started();
+    let beside = started(server.as_ref());
     let stopped = |leave| Ok(Ending::Stopped { leave });
     let outcome = tokio::select! {
         _ = interrupt.recv() => {
@@ -152,6 +159,7 @@ async fn serve(
             Halted { why, again: false } => Err(anyhow::anyhow!("the server stopped: {why}")),
         },
         why = given_up(server.as_ref()) => Err(anyhow::anyhow!("{why}")),
+        why = beside => Err(why),
     };
     reloads.abort();
     let end = async {

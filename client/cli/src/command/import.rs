@@ -1,10 +1,8 @@
-use std::path::PathBuf;
-
 use migrate::{Change, Import, Inventory, Jobs, Line, Scope};
-use sdk::{Builder, Client, TlsOptions};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{Completion, Flag};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
+use crate::flags::Flag;
+use crate::other_cluster::{self, FROM_FLAGS};
 use crate::output::write_out;
 
 const DRY_RUN: Flag<bool> = Flag::switch("dry-run", "Show what would be written, and write nothing.");
@@ -15,23 +13,6 @@ const JOBS: Flag<Jobs> = Flag::parsed(
     "What becomes of jobs: compare them, register new ones stopped, or run them here too. Default: none.",
 );
 const NO_VARIABLES: Flag<bool> = Flag::switch("no-variables", "Leave the variables out.");
-const FROM_TOKEN: Flag<String> =
-    Flag::value("from-token", "SECRET", "The ACL token for the other cluster. Also NOMAD_FROM_TOKEN.");
-const FROM_REGION: Flag<String> =
-    Flag::value("from-region", "NAME", "The region of the other cluster to read.");
-const FROM_CA_CERT: Flag<String> =
-    Flag::value("from-ca-cert", "FILE", "Whom to trust as a server of the other cluster.")
-        .completed_by(Completion::Files);
-const FROM_CLIENT_CERT: Flag<String> =
-    Flag::value("from-client-cert", "FILE", "The certificate for the other cluster.")
-        .completed_by(Completion::Files);
-const FROM_CLIENT_KEY: Flag<String> =
-    Flag::value("from-client-key", "FILE", "Its key.").completed_by(Completion::Files);
-const FROM_TLS_SERVER_NAME: Flag<String> =
-    Flag::value("from-tls-server-name", "NAME", "The name in the other server's certificate.");
-const FROM_TLS_SKIP_VERIFY: Flag<bool> =
-    Flag::switch("from-tls-skip-verify", "Trust any certificate of the other cluster.");
-
 pub(super) static NOMAD_API: Command = Command {
     name: "import nomad-api",
     aliases: &[],
@@ -42,26 +23,12 @@ pub(super) static NOMAD_API: Command = Command {
               or differ: a second run changes nothing. Each object has a line. Jobs are only compared unless -jobs says\n\
               otherwise, because both clusters would run them; with -jobs=stopped they wait for job start. -token is not\n\
               sent to the other cluster. The exit code is 1 when something could not be taken over. See docs/migrate.md.",
-    flags: &[
-        &[
-            &DRY_RUN,
-            &JOBS,
-            &NO_VARIABLES,
-            &FROM_TOKEN,
-            &FROM_REGION,
-            &FROM_CA_CERT,
-            &FROM_CLIENT_CERT,
-            &FROM_CLIENT_KEY,
-            &FROM_TLS_SERVER_NAME,
-            &FROM_TLS_SKIP_VERIFY,
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&DRY_RUN, &JOBS, &NO_VARIABLES], FROM_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(nomad_api(call))),
 };
 
 async fn nomad_api(call: Call) -> Outcome {
-    let from = other(&call, call.one_argument()?)?;
+    let from = other_cluster::client(&call, call.one_argument()?)?;
     let to = call.client()?;
     let scope = Scope::of(call.namespace(), !call.args.switch(&NO_VARIABLES));
     let jobs = call.args.parsed(&JOBS)?.unwrap_or(Jobs::None);
@@ -76,27 +43,6 @@ async fn nomad_api(call: Call) -> Outcome {
     migrate::import(&inventory, &to, &how, &mut report).await.doing("writing to the cluster")?;
     write_out(counts.shown(how.dry_run));
     Ok(u8::from(counts.failed > 0))
-}
-
-/// A client of the cluster that is read.
-fn other(call: &Call, url: &str) -> Result<Client, Failure> {
-    let text = |flag| call.args.value(flag).unwrap_or_default().to_string();
-    let token = match text(&FROM_TOKEN) {
-        token if token.is_empty() => call.environment.from_token.clone(),
-        token => token,
-    };
-    let path = |flag| PathBuf::from(text(flag));
-    let tls = TlsOptions {
-        ca_cert: path(&FROM_CA_CERT),
-        client_cert: path(&FROM_CLIENT_CERT),
-        client_key: path(&FROM_CLIENT_KEY),
-        server_name: text(&FROM_TLS_SERVER_NAME),
-        skip_verify: call.args.switch(&FROM_TLS_SKIP_VERIFY),
-        ..TlsOptions::default()
-    };
-    let region = text(&FROM_REGION);
-    let builder = Builder { address: url.to_string(), token, region, tls, ..Builder::default() };
-    builder.build().doing("initializing client of the other cluster")
 }
 
 /// How many objects there are of each change.

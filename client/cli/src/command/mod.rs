@@ -31,6 +31,7 @@ mod node;
 mod node_pool;
 mod operator;
 mod plugin;
+mod record;
 mod replay;
 mod scaling;
 mod server;
@@ -65,6 +66,7 @@ const GENERAL: &[&Command] = &[
     &log::COMMAND,
     &login::COMMAND,
     &man::COMMAND,
+    &record::COMMAND,
     &replay::COMMAND,
     &status::COMMAND,
     &top::COMMAND,
@@ -116,7 +118,8 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// What reads flags on behalf of a command, and what the command has to list for it.
-    const HELPERS: [(&str, &str); 10] = [
+    const HELPERS: [(&str, &str); 11] = [
+        ("other_cluster::client(", "FROM_FLAGS"),
         ("call.client", "CLIENT_FLAGS"),
         ("call.page(", "PAGE_FLAGS"),
         ("call.object_format()", "TEMPLATE"),

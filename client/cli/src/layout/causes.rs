@@ -72,6 +72,7 @@ fn line(style: &OutputStyle, fact: &ChainFact, depth: usize, how: &str) -> Strin
         ("request", "") => " (request)".to_string(),
         ("request", request) => format!(" (request {request})"),
         ("deadline", _) => " (deadline)".to_string(),
+        ("observed", _) => " (observed)".to_string(),
         ("gone", _) => " (what it followed from is no longer kept)".to_string(),
         _ => String::new(),
     };

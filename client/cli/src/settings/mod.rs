@@ -139,10 +139,20 @@ pub(crate) struct AgentSettings {
     pub plugin_dir: Option<PathBuf>,
     /// The `plugin` blocks of such programs, by the names of their files.
     pub external_plugins: BTreeMap<String, node::settings::ExternalPlugin>,
+    /// The agent only holds what a recorder reads of another cluster.
+    pub recording: Option<RecordingSettings>,
     /// Settings without effect, for the operator to read.
     pub notes: Vec<String>,
     /// Files that were read, in order.
     pub files: Vec<PathBuf>,
+}
+
+/// Which cluster is recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RecordingSettings {
+    pub source: String,
+    /// It may have had another address before.
+    pub moved: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -396,6 +406,7 @@ impl AgentSettings {
             plugins: BTreeMap::new(),
             plugin_dir: None,
             external_plugins: BTreeMap::new(),
+            recording: None,
             notes: Vec::new(),
             files: Vec::new(),
         }

@@ -40,6 +40,7 @@ mod package;
 mod past;
 mod plugins;
 mod reconnecting_nodes;
+mod recording;
 mod regions;
 mod reload;
 mod separate_processes;

@@ -168,7 +168,9 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::ExpireEventCursors
         | Command::ParkEventSink(_)
         | Command::GiveStateChunk { .. }
-        | Command::RestoreState { .. } => false,
+        | Command::RestoreState { .. }
+        | Command::Observe(_)
+        | Command::NoteObservationGap(_) => false,
     };
     if allowed { Ok(()) } else { Err(denied()) }
 }

@@ -16,6 +16,7 @@ mod job;
 mod keyring;
 mod login;
 mod node;
+mod recording;
 mod service;
 mod sink;
 mod subject;
@@ -27,6 +28,7 @@ pub use deployment::DeploymentGoal;
 pub use doc::Doc;
 pub use eval::{EvalOutcome, FailedGroups, NewEval, RejectedNode};
 pub use node::{DrainOrder, NodeMessage};
+pub use recording::ObservedProgress;
 pub use subject::{Subject, Topic};
 pub use variable::ResealedVersion;
 
@@ -223,4 +225,8 @@ events! {
     (173, 1) erasure::VariableForgotten: Cluster,
     (174, 1) erasure::ForgottenErased: Cluster,
     (175, 1) erasure::KeyTreeHolderRemoved: Cluster,
+    (180, 1) recording::Observed: Cluster,
+    (181, 1) recording::ObservationGap: Cluster,
+    (182, 1) recording::DeploymentProgressObserved: Deployment(deployment),
+    (183, 1) recording::JobEndObserved: Job(key),
 }

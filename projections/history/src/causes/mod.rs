@@ -127,6 +127,8 @@ pub enum Root {
     Request,
     /// A controller of the leader gave the command, at a time that was due.
     Deadline,
+    /// It was read of another cluster, which does not say why.
+    Observed,
     /// What it followed from is no longer in the log.
     Gone,
 }
@@ -136,6 +138,7 @@ impl Root {
         match self {
             Root::Request => "request",
             Root::Deadline => "deadline",
+            Root::Observed => "observed",
             Root::Gone => "gone",
         }
     }
@@ -236,14 +239,20 @@ impl Reading<'_> {
         let batch = self.batch(at.index)?.expect("its event was read");
         let logged = &batch.events[usize::from(at.ordinal)];
         let record = &batch.commands[usize::from(logged.command)];
+        let first = batch.events.iter().find(|other| other.command == logged.command);
+        let mark = first.and_then(|first| match &first.event {
+            Event::Observed(mark) => Some(mark),
+            _ => None,
+        });
         let root = match &record.actor {
             _ if !causes.is_empty() => None,
             _ if misses => Some(Root::Gone),
+            _ if mark.is_some() => Some(Root::Observed),
             Actor::Caller(_) | Actor::Node(_) => Some(Root::Request),
             Actor::Server(_) => Some(Root::Deadline),
         };
         Ok(Fact {
-            line: Line::of((at.index, batch.time), at.ordinal, event, record.actor.clone()),
+            line: Line::of((at.index, batch.time), at.ordinal, event, record.actor.clone()).marked(mark),
             request: record.request,
             command: CommandKind::from_number(record.kind),
             depth,

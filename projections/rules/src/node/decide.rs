@@ -262,7 +262,7 @@ fn checked_id(document: &Node) -> Result<NodeId, Rejection> {
 }
 
 /// What the node says of itself, without what only servers know and without its secret.
-fn described(document: &Node) -> Node {
+pub(crate) fn described(document: &Node) -> Node {
     let pool = if document.node_pool.is_empty() { "default" } else { &document.node_pool };
     Node {
         id: String::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::Time;
 use model::event::{
     AllocHealthSet, DeploymentCollected, DeploymentCreated, DeploymentGoal, DeploymentGoalsChanged,
-    DeploymentPromoted, DeploymentStatusChanged,
+    DeploymentProgressObserved, DeploymentPromoted, DeploymentStatusChanged,
 };
 use model::{AllocId, DeploymentId, DeploymentStatus};
 
@@ -30,6 +30,28 @@ impl Deployments {
 
     pub(crate) fn goals_changed(&mut self, at: Moment, event: &DeploymentGoalsChanged, delta: &mut Delta) {
         self.change(at, event.deployment, delta).set_goals(&event.groups);
+    }
+
+    /// What was counted here gives way to what the other cluster counts.
+    pub(crate) fn progress_observed(
+        &mut self,
+        at: Moment,
+        event: &DeploymentProgressObserved,
+        delta: &mut Delta,
+    ) {
+        let deployment = self.change(at, event.deployment, delta);
+        for seen in &event.groups {
+            let group = deployment.groups.entry(seen.group.clone()).or_default();
+            *group = GroupProgress {
+                goal: std::mem::take(&mut group.goal),
+                promoted: seen.promoted,
+                placed_canaries: seen.placed_canaries.clone(),
+                placed: seen.placed,
+                healthy: seen.healthy,
+                unhealthy: seen.unhealthy,
+                require_progress_by: seen.require_progress_by,
+            };
+        }
     }
 
     pub(crate) fn forget(&mut self, at: Moment, row: DeploymentRow, delta: &mut Delta) {

@@ -159,6 +159,7 @@ impl<'a> Making<'a> {
                 && state.cursors.is_same(&before.cursors)
                 && state.sinks.is_same(&before.sinks)
                 && state.erasure.is_same(&before.erasure)
+                && state.recording == before.recording
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }

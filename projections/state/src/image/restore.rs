@@ -77,6 +77,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         cursors: settings.cursors(),
         sinks: settings.sinks(),
         erasure: settings.erasure(),
+        recording: settings.recording.take().map(Arc::new),
         variables: read_variables(&chunks, settings.variables_changed)?,
         services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),

@@ -7,7 +7,6 @@ use model::{AllocId, VolumeKey};
 use serde::{Deserialize, Serialize};
 
 use super::columns::Fault;
-use crate::State;
 use crate::acl::{self, Acl, AuthMethods, BindingRules, OneTimeToken, Policies, Roles, Token};
 use crate::cursor::{Cursor, Cursors};
 use crate::erasure::{self, Erasure};
@@ -18,6 +17,7 @@ use crate::operator::Operator;
 use crate::pool::Pools;
 use crate::sink::{Sink, Sinks};
 use crate::volume::{Claimed, Claims};
+use crate::{Recording, State};
 
 /// There is little of it, and its shape grows: a document instead of columns.
 #[derive(Default, Serialize, Deserialize)]
@@ -53,6 +53,8 @@ pub(super) struct Settings {
     sinks_changed: Index,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     erasure: Option<erasure::Content>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -161,6 +163,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         sinks: state.sinks.rows(),
         sinks_changed: state.sinks.changed(),
         erasure: (state.erasure.changed() != Index::ZERO).then(|| state.erasure.content().clone()),
+        recording: state.recording.as_deref().cloned(),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

@@ -65,6 +65,8 @@ impl State {
         restored.cursors.restored(at.index, &self.cursors);
         restored.sinks.restored(at.index, &self.sinks);
         restored.erasure_restored(at, &self.erasure, delta);
+        // A recording's state may become that of a cluster that decides itself.
+        restored.recording = self.recording.clone();
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }

@@ -7,10 +7,11 @@ use state::State;
 
 use super::draw_variables::items;
 
-/// With what happens to cursors and sinks. The chance is their own, so that all else in a history stays as it was without them.
+/// With what happens to cursors and sinks, and what is recorded. The chance is their own, so that all else in a history stays as it was without them.
 pub fn and_rarer(state: &State, rng: &mut Rng) -> Vec<Event> {
     let mut all = super::draw_sinks::events_with(super::draw_cursors::events(state, rng), state);
     all.extend(events(state, &mut Rng::new(state.index.0 + 1)));
+    all.extend(super::draw_recording::events(state, &mut Rng::new(state.index.0 + 2)));
     all
 }
 

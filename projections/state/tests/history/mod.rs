@@ -5,6 +5,7 @@ mod draw_claims;
 mod draw_cursors;
 mod draw_erasure;
 mod draw_logins;
+mod draw_recording;
 mod draw_services;
 mod draw_sinks;
 mod draw_variables;

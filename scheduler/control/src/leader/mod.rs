@@ -69,7 +69,9 @@ impl Leader {
     /// This server leads from now on: everything before its term is folded into `state`.
     pub fn lead(&mut self, state: &State, now: Time) -> Vec<Order> {
         self.leading = true;
-        self.controllers_mut().for_each(|controller| controller.lead(state, now));
+        if state.recording.is_none() {
+            self.controllers_mut().for_each(|controller| controller.lead(state, now));
+        }
         // The first leader of all gives the cluster its name.
         if !state.cluster.is_nil() {
             return Vec::new();
@@ -86,6 +88,11 @@ impl Leader {
     /// A state was published; `delta` says what its batch touched.
     pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
         if !self.leading {
+            return;
+        }
+        // What is recorded of another cluster is that one's to schedule, to drain and to collect.
+        if state.recording.is_some() {
+            self.controllers_mut().for_each(|controller| controller.follow());
             return;
         }
         if delta.restored {

@@ -4,7 +4,7 @@ mod check;
 mod config_validate;
 mod info;
 mod monitor;
-mod run;
+pub(in crate::command) mod run;
 
 use crate::call::Command;
 

@@ -36,15 +36,19 @@ fn run(call: Call) -> Outcome {
     }
     let read = Box::new(move || settings::read(&args, &environment));
     let sources = ConfigSources { read, set_log_level };
-    agent::run(&settings, sources, &log, || write_out(started(&program, &settings)))?;
+    let started = |_: Option<&server::Server>| -> agent::Beside {
+        write_out(started(&program, &settings));
+        Box::pin(std::future::pending())
+    };
+    agent::run(&settings, sources, &log, started)?;
     Ok(0)
 }
 
-type SetLogLevel = Box<dyn Fn(Level) + Send + Sync>;
+pub(in crate::command) type SetLogLevel = Box<dyn Fn(Level) + Send + Sync>;
 
 /// Prints the log from here on, and publishes it to the subscribers of `monitor`. Also returns what changes the level of
 /// what is printed.
-fn log(settings: &LogSettings) -> anyhow::Result<(Monitor, SetLogLevel)> {
+pub(in crate::command) fn log(settings: &LogSettings) -> anyhow::Result<(Monitor, SetLogLevel)> {
     let mut monitor = Monitor::default();
     let mut file = None;
     if let Some(wanted) = settings.log_file() {

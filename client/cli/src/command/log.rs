@@ -1,6 +1,5 @@
 use api::HistoryLine;
 use base::{Duration, Index};
-use model::document::List;
 use sdk::Query;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, JSON, Outcome, Run, VERBOSE};
@@ -101,7 +100,7 @@ async fn whole(call: &Call, until: &Moment, since: &str) -> Outcome {
 
 fn print(call: &Call, lines: &[HistoryLine]) {
     if call.args.switch(&JSON) {
-        write_out(json(&List::from(lines.to_vec())));
+        write_out(json(&lines));
     } else if lines.is_empty() {
         write_err("Nothing happened in that time");
     } else {

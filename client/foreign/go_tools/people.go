@@ -24,11 +24,14 @@ job "canary" {
       canary           = 1
       min_healthy_time = "0s"
     }
+    network {
+      port "http" {}
+    }
     service {
       name     = "canary"
       provider = "nomad"
       tags     = ["http", "v1"]
-      port     = "8080"
+      port     = "http"
     }
     task "t" {
       driver = "raw_exec"
@@ -75,7 +78,7 @@ func discovery(c *nomad.Client) {
 	works("service", err)
 	require(len(instances) == 1, "%d instances", len(instances))
 	one := instances[0]
-	require(one.Address != "" && one.Port == 8080 && one.Datacenter == "dc1" && one.NodeID != "" && one.JobID == "canary" &&
+	require(one.Address != "" && one.Port > 0 && one.Datacenter == "dc1" && one.NodeID != "" && one.JobID == "canary" &&
 		one.Namespace == "default" && strings.Join(one.Tags, ",") == "http,v1", "instance: %s", encoded(one))
 	remove(c, "canary")
 }

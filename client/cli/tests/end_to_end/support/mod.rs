@@ -424,7 +424,9 @@ impl Agent {
 
     /// The process of a task that prints its process id; see [`staying`].
     pub fn process_of(&self, alloc: &str) -> Process {
-        eventually("the task prints its process id", || self.process_now(alloc))
+        // It is a shell that prints it, and becomes the program that is looked for then.
+        let is_there = |process: &Process| !process.command_line().contains("exec tail");
+        eventually("the task prints its process id", || self.process_now(alloc).filter(is_there))
     }
 
     /// As [`Agent::process_of`], if the id is already printed.

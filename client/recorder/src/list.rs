@@ -49,9 +49,8 @@ impl<L: Log> Recorder<L> {
         Ok(indexes)
     }
 
-    /// Takes over what changed since the last time, table by table.
-    pub(crate) async fn list(&mut self) -> Result<(), RecordError> {
-        let indexes = self.newest_index().await?;
+    /// Takes over what changed since the last time, table by table. `indexes`: the newest ones, which were just asked for.
+    pub(crate) async fn list(&mut self, indexes: [u64; TABLES]) -> Result<(), RecordError> {
         let (mut objects, mut read, mut left_out) = (0, 0, 0);
         let mut gone: Vec<ObservedKey> = Vec::new();
         for (table, newest) in indexes.into_iter().enumerate() {

@@ -117,7 +117,7 @@ impl<L: Log> Recorder<L> {
     pub async fn catch_up(&mut self) -> Result<(), RecordError> {
         let newest = self.newest_index().await?;
         self.note_return(newest).await?;
-        self.list().await
+        self.list(newest).await
     }
 
     /// Subscribes, lists, and follows until the connection ends.
@@ -141,7 +141,9 @@ impl<L: Log> Recorder<L> {
         if !returned && since > 0 && newest.into_iter().max() > Some(since) {
             self.catch_up_by(&mut stream, since, &newest).await?;
         }
-        self.list().await?;
+        // Catching up may have taken a while.
+        let newest = self.newest_index().await?;
+        self.list(newest).await?;
         let mut listed = Instant::now();
         loop {
             let left = self.settings.list_every.saturating_sub(listed.elapsed());
@@ -153,9 +155,7 @@ impl<L: Log> Recorder<L> {
                 Ok(Ok(None)) => return Ok(()),
                 Ok(Err(source)) => return Err(read(source)),
                 Err(_) => {
-                    let newest = self.newest_index().await?;
-                    self.note_return(newest).await?;
-                    self.list().await?;
+                    self.catch_up().await?;
                     listed = Instant::now();
                 }
             }

@@ -1,6 +1,7 @@
 //! Moving what people configured from one cluster to another: between Nomad and Sojourn, or two of either.
 //!
-//! [`Inventory::read`] reads it from any server that speaks Nomad's API; [`export`] writes it into a folder with a script
+//! [`Inventory::read`] reads it from any server that speaks Nomad's API, [`Inventory::from_snapshot`] from a file that such a
+//! server wrote; [`export`] writes it into a folder with a script
 //! for Nomad's command line, [`import`] writes it to another server. What a cluster does by itself (allocations,
 //! evaluations, deployments, nodes) is not here: the other cluster decides anew. The server that is read is never
 //! written to.
@@ -14,8 +15,10 @@ mod names;
 mod object;
 mod read;
 mod script;
+mod snapshot;
 
 pub use export::{ExportError, export};
 pub use import::{Change, Import, Jobs, Line, import};
 pub use object::{JobCopy, Kind, Object};
 pub use read::{Inventory, Note, Scope};
+pub use snapshot::SnapshotError;

@@ -18,7 +18,7 @@ const PAGE: u32 = 500;
 const AT_ONCE: usize = 8;
 
 /// Node pools that every cluster has and nobody changes.
-const BUILT_IN_POOLS: [&str; 2] = ["all", "default"];
+pub(crate) const BUILT_IN_POOLS: [&str; 2] = ["all", "default"];
 
 /// What servers answer about access control where it is off.
 const ACCESS_CONTROL_OFF: &str = "ACL support disabled";
@@ -37,6 +37,41 @@ pub struct Scope {
 pub struct Note {
     pub what: String,
     pub why: String,
+}
+
+/// What is never taken over.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LeftOut {
+    Tokens,
+    AuthMethods,
+    BindingRules,
+    HostVolumes,
+    CsiVolumes,
+    /// Jobs that periodic jobs and dispatches launched.
+    Children,
+}
+
+impl LeftOut {
+    /// What it is called, and why it stays.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            LeftOut::Tokens => ("ACL tokens", "their secrets stay with that cluster: make new ones"),
+            LeftOut::AuthMethods => {
+                ("ACL auth methods", "their secrets stay with that cluster: make them again")
+            }
+            LeftOut::BindingRules => ("ACL binding rules", "they belong to auth methods: make them again"),
+            LeftOut::HostVolumes => {
+                ("host volumes", "they are on nodes of that cluster: register them again")
+            }
+            LeftOut::CsiVolumes => {
+                ("CSI volumes", "their secrets stay with that cluster: register them again")
+            }
+            LeftOut::Children => (
+                "child jobs",
+                "periodic jobs and dispatches launched them: the other cluster launches its own",
+            ),
+        }
+    }
 }
 
 /// What a cluster has.
@@ -61,6 +96,20 @@ impl Scope {
 
     fn is_whole_cluster(&self) -> bool {
         self.namespace == "*"
+    }
+
+    pub(crate) fn has_namespace(&self, name: &str) -> bool {
+        self.is_whole_cluster() || self.namespace == name
+    }
+
+    pub(crate) fn includes(&self, object: &Object) -> bool {
+        match object {
+            Object::Namespace(namespace) => self.has_namespace(&namespace.name),
+            Object::Job(_) => self.has_namespace(object.namespace()),
+            Object::Variable(_) => self.variables && self.has_namespace(object.namespace()),
+            Object::NodePool(_) => true,
+            Object::Policy(_) | Object::Role(_) | Object::Scheduler(_) => self.is_whole_cluster(),
+        }
     }
 }
 
@@ -113,15 +162,15 @@ impl Inventory {
             Err(error) => Err(error),
         };
         let tokens = count(client.acl_tokens(Query::new()).await.map(|list| list.value.len()))?;
-        self.leave_out(tokens, "ACL tokens", "their secrets are not shown: make new ones");
+        self.leave_out(tokens, LeftOut::Tokens);
         let methods = count(client.auth_methods(Query::new()).await.map(|list| list.value.len()))?;
-        self.leave_out(methods, "ACL auth methods", "their secrets are not shown: make them again");
+        self.leave_out(methods, LeftOut::AuthMethods);
         let rules = count(client.binding_rules(Query::new()).await.map(|list| list.value.len()))?;
-        self.leave_out(rules, "ACL binding rules", "they belong to auth methods: make them again");
+        self.leave_out(rules, LeftOut::BindingRules);
         let host = count(client.host_volumes(Query::new()).await.map(|list| list.value.len()))?;
-        self.leave_out(host, "host volumes", "they are on nodes of that cluster: register them again");
+        self.leave_out(host, LeftOut::HostVolumes);
         let csi = count(client.csi_volumes(Query::new()).await.map(|list| list.value.len()))?;
-        self.leave_out(csi, "CSI volumes", "their secrets are not shown: register them again");
+        self.leave_out(csi, LeftOut::CsiVolumes);
         Ok(())
     }
 
@@ -131,7 +180,8 @@ impl Inventory {
         all.filter(|(_, why)| !is_off(why))
     }
 
-    fn leave_out(&mut self, count: usize, what: &str, why: &str) {
+    pub(crate) fn leave_out(&mut self, count: usize, what: LeftOut) {
+        let (what, why) = what.words();
         if count > 0 {
             self.left_out.push(Note { what: format!("{count} {what}"), why: why.to_string() });
         }
@@ -158,7 +208,7 @@ fn is_answer(error: &Error) -> bool {
 
 async fn namespaces(client: &Client, scope: &Scope) -> Result<Vec<Object>, Error> {
     let all = client.namespaces(Query::new()).await?.value;
-    let wanted = all.into_iter().filter(|one| scope.is_whole_cluster() || one.name == scope.namespace);
+    let wanted = all.into_iter().filter(|one| scope.has_namespace(&one.name));
     Ok(wanted.map(|one| Object::Namespace(Box::new(one))).collect())
 }
 
@@ -191,8 +241,7 @@ async fn jobs(client: &Client, scope: &Scope, found: &mut Inventory) -> Result<V
     let listed = pages(|query| client.jobs(query.namespace(&scope.namespace))).await?;
     let (children, listed): (Vec<_>, Vec<_>) =
         listed.into_iter().partition(|stub| !stub.parent_id.is_empty());
-    let why = "periodic jobs and dispatches launched them: the other cluster launches its own";
-    found.leave_out(children.len(), "child jobs", why);
+    found.leave_out(children.len(), LeftOut::Children);
     let read = listed.iter().map(|stub| async move {
         let copy = job(client, stub).await;
         (label(Kind::Job, &stub.namespace, &stub.id), copy.map(|copy| Object::Job(Box::new(copy))))

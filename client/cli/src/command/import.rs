@@ -1,6 +1,10 @@
+use std::fs::File;
+use std::io::BufReader;
+
+use anyhow::Context;
 use migrate::{Change, Import, Inventory, Jobs, Line, Scope};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
 use crate::other_cluster::{self, FROM_FLAGS};
 use crate::output::write_out;
@@ -27,20 +31,51 @@ pub(super) static NOMAD_API: Command = Command {
     run: Run::Task(|call| Box::pin(nomad_api(call))),
 };
 
+pub(super) static NOMAD_SNAPSHOT: Command = Command {
+    name: "import nomad-snapshot",
+    aliases: &[],
+    arguments: "<file>",
+    summary: "Take over what a snapshot of Nomad's servers has: jobs, variables, policies and more.",
+    details: "Reads a file of nomad operator snapshot save, checks all of it, and writes what import nomad-api would write to the\n\
+              server of -address. Variables are opened with the keys in the snapshot, unless these are kept elsewhere. Jobs\n\
+              are only compared unless -jobs says otherwise. The exit code is 1 when something could not be taken over.\n\
+              See docs/migrate.md.",
+    flags: &[&[&DRY_RUN, &JOBS, &NO_VARIABLES], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(nomad_snapshot(call))),
+};
+
 async fn nomad_api(call: Call) -> Outcome {
     let from = other_cluster::client(&call, call.one_argument()?)?;
-    let to = call.client()?;
-    let scope = Scope::of(call.namespace(), !call.args.switch(&NO_VARIABLES));
-    let jobs = call.args.parsed(&JOBS)?.unwrap_or(Jobs::None);
-    let how = Import { jobs, dry_run: call.args.switch(&DRY_RUN), scope };
+    let how = how(&call)?;
     let mut inventory = Inventory::read(&from, &how.scope).await.doing("reading the other cluster")?;
     inventory.count_left_out(&from).await.doing("reading the other cluster")?;
+    write(&call, &inventory, &how).await
+}
+
+async fn nomad_snapshot(call: Call) -> Outcome {
+    let path = call.one_argument()?;
+    let how = how(&call)?;
+    let file = File::open(path).with_context(|| format!("Error opening snapshot file {path}"))?;
+    let read = Inventory::from_snapshot(BufReader::new(file), &how.scope);
+    let (inventory, index) = read.with_context(|| format!("Error reading snapshot file {path}"))?;
+    write_out(format!("Snapshot of index {index}\n"));
+    write(&call, &inventory, &how).await
+}
+
+fn how(call: &Call) -> Result<Import, Failure> {
+    let scope = Scope::of(call.namespace(), !call.args.switch(&NO_VARIABLES));
+    let jobs = call.args.parsed(&JOBS)?.unwrap_or(Jobs::None);
+    Ok(Import { jobs, dry_run: call.args.switch(&DRY_RUN), scope })
+}
+
+async fn write(call: &Call, inventory: &Inventory, how: &Import) -> Outcome {
+    let to = call.client()?;
     let mut counts = Counts::default();
     let mut report = |line: Line| {
         write_out(shown(&line, how.dry_run));
         counts.add(&line.change);
     };
-    migrate::import(&inventory, &to, &how, &mut report).await.doing("writing to the cluster")?;
+    migrate::import(inventory, &to, how, &mut report).await.doing("writing to the cluster")?;
     write_out(counts.shown(how.dry_run));
     Ok(u8::from(counts.failed > 0))
 }

@@ -63,6 +63,7 @@ const GENERAL: &[&Command] = &[
     &export::NOMAD,
     &fmt::COMMAND,
     &import::NOMAD_API,
+    &import::NOMAD_SNAPSHOT,
     &log::COMMAND,
     &login::COMMAND,
     &man::COMMAND,

@@ -1,9 +1,12 @@
-//! Moving from one cluster to another: by a folder and its script, and from the API of a running server.
+//! Moving from one cluster to another: by a folder and its script, from the API of a running server, and by a snapshot.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::support::{Agent, AgentConfig, CommandOutput, eventually, job, program, sojourn, text};
 
@@ -279,4 +282,55 @@ fn what_cannot_be_taken_over_keeps_nothing_else() {
     );
     let wrong = second.run(&["import", "nomad-api", "-jobs=all", &url]).expect_failure();
     assert!(wrong.contains("invalid value \"all\" for flag -jobs: expected none, stopped or run"), "{wrong}");
+}
+
+/// A snapshot as Nomad's servers write them, with these records.
+fn snapshot_of(records: &[Value]) -> Vec<u8> {
+    let state: Vec<u8> =
+        records.iter().flat_map(|record| [vec![1], msgpack::to_vec(record).unwrap()].concat()).collect();
+    let meta = json!({ "Index": 48 }).to_string().into_bytes();
+    let sum =
+        |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let sums = format!("{}  meta.json\n{}  state.bin\n", sum(&meta), sum(&state));
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, bytes) in [("meta.json", meta), ("state.bin", state), ("SHA256SUMS", sums.into_bytes())] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        archive.append_data(&mut header, name, &bytes[..]).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap()
+}
+
+#[test]
+fn a_snapshot_of_nomad_is_imported_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, second) = (furnished(directory.path()), Cluster::start(directory.path(), "second"));
+    let job = first.get("/v1/job/web?namespace=ops");
+    let policies = ["readers", "tasks"].map(|name| first.get(&format!("/v1/acl/policy/{name}")));
+    let namespace = first.get("/v1/namespace/ops");
+    let pool = first.get("/v1/node/pool/gpu");
+    let records = [&policies[..], &[job, namespace, pool]].concat();
+    let file = directory.path().join("nomad.snap");
+    std::fs::write(&file, snapshot_of(&records)).unwrap();
+    let file = file.to_str().unwrap();
+
+    let dry = second.run(&["import", "nomad-snapshot", "-dry-run", "-jobs=stopped", file]).expect_success();
+    assert!(dry.starts_with("Snapshot of index 48\n"), "{dry}");
+    assert!(dry.contains("job ops/web: would be created\n"), "{dry}");
+    assert_eq!(second.get("/v1/jobs?namespace=*"), json!([]));
+    let run = second.run(&["import", "nomad-snapshot", "-jobs=run", file]).expect_success();
+    assert!(run.ends_with("5 created, 0 changed, 0 unchanged, 0 left out, 0 failed\n"), "{run}");
+    let of_both =
+        ["/v1/job/web?namespace=ops", "/v1/acl/policy/tasks", "/v1/namespace/ops", "/v1/node/pool/gpu"];
+    for path in of_both {
+        assert_eq!(cleaned(second.get(path)), cleaned(first.get(path)), "{path}");
+    }
+    let again = second.run(&["import", "nomad-snapshot", "-jobs=run", file]).expect_success();
+    assert!(again.contains("0 created, 0 changed, 5 unchanged"), "{again}");
+
+    std::fs::write(file, b"hello").unwrap();
+    let wrong = second.run(&["import", "nomad-snapshot", file]).expect_failure();
+    assert!(wrong.contains("Error reading snapshot file"), "{wrong}");
+    let missing = second.run(&["import", "nomad-snapshot", "nowhere.snap"]).expect_failure();
+    assert!(missing.contains("Error opening snapshot file nowhere.snap"), "{missing}");
 }

@@ -2,6 +2,7 @@ use api::{
     AutopilotConfiguration, JoinResponse, KeyringDeleted, KeyringRequest, KeyringResponse, KeyringRotated,
     LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration, SchedulerConfiguration,
     SchedulerConfigurationResponse, SchedulerScan, SchedulerSetConfigurationResponse, SigningRootKey,
+    UpgradeRaised, UpgradeStatus,
 };
 use model::document::input;
 use reqwest::{Method, Response};
@@ -66,6 +67,16 @@ impl Client {
     /// `GET /v1/operator/raft/configuration`.
     pub async fn raft_configuration(&self, stale: bool) -> Result<RaftConfiguration, Error> {
         Ok(self.get("/v1/operator/raft/configuration", Query::new().flag("stale", stale)).await?.value)
+    }
+
+    /// `GET /v1/operator/upgrade`.
+    pub async fn upgrade(&self) -> Result<UpgradeStatus, Error> {
+        Ok(self.get("/v1/operator/upgrade", Query::new()).await?.value)
+    }
+
+    /// `PUT /v1/operator/upgrade`: 409 while the servers are of several releases.
+    pub async fn finish_upgrade(&self) -> Result<UpgradeRaised, Error> {
+        Ok(self.put("/v1/operator/upgrade", Query::new(), &()).await?.value)
     }
 
     /// `DELETE /v1/operator/raft/peer`.

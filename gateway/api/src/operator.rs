@@ -26,6 +26,48 @@ pub struct RaftServer {
     pub raft_protocol: String,
 }
 
+/// How far an upgrade of the servers has come. Ours alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct UpgradeStatus {
+    /// What the cluster writes: servers that do not know this epoch cannot follow.
+    pub epoch: u64,
+    /// What it can be raised to: every server knows it. 0 while the release of one is not known.
+    pub next: u64,
+    /// What the newest release among the servers knows.
+    pub newest: u64,
+    /// All servers know the newest epoch, and the cluster is there.
+    pub finished: bool,
+    /// Which servers are behind.
+    pub problems: Vec<String>,
+    pub servers: Vec<UpgradeServer>,
+}
+
+/// A server of the raft cluster, and its release. Ours alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct UpgradeServer {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub name: String,
+    pub address: String,
+    pub version: String,
+    /// The newest one that it knows; 0 if that is not known.
+    pub epoch: u64,
+    pub status: String,
+    pub voter: bool,
+}
+
+/// The cluster's epoch after an upgrade was finished. Ours alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct UpgradeRaised {
+    pub epoch: u64,
+    /// False if it was there already.
+    pub raised: bool,
+    pub index: u64,
+}
+
 /// `LeadershipTransferResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

@@ -260,7 +260,7 @@ held! {
         DispatchNow EvalWhy EventChain EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
         EventCursorResetRequest EventSink EventSinkRequest FactCause ForkAdd ForkAdvanceRequest ForkChange ForkChangesRequest ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
         HistoryArchive HistoryFileVerified HistoryStorage HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
-        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess VariableVersion VariableErasure ErasurePending WhyNot
+        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess UpgradeRaised UpgradeServer UpgradeStatus VariableVersion VariableErasure ErasurePending WhyNot
     }
     model::document {
         ForkAllocation ForkCounts ForkDeployment ForkFree ForkGroup ForkKept ForkResult ForkRoom ForkUnplaced

@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
-    RaftConfiguration,
+    RaftConfiguration, UpgradeServer,
 };
 use base::Index;
 use bytes::Bytes;
@@ -51,6 +51,9 @@ pub trait ClusterAdmin: Send + Sync + 'static {
     fn gossip_keys(&self, operation: GossipKeys) -> BoxFuture<'_, Result<KeyringResponse, ClusterError>>;
 
     fn raft_configuration(&self) -> RaftConfiguration;
+
+    /// The servers of the raft cluster, with their releases.
+    fn releases(&self) -> Vec<UpgradeServer>;
 
     /// # Errors
     /// [`ClusterError`]; the raft cluster is as it was.

@@ -13,8 +13,8 @@ use wire::Bytes;
 
 use crate::autopilot::Peer;
 use crate::cluster::{
-    AdminRequest, AdminResult, AutopilotStore, Consensus, ConsensusError, PeerCallError, PeerClient,
-    PeerInfo, PeerQuery, Status,
+    AdminRequest, AdminResult, ClusterFacts, Consensus, ConsensusError, PeerCallError, PeerClient, PeerInfo,
+    PeerQuery, Status,
 };
 use crate::server_connections::{ServerConnections, method};
 
@@ -124,7 +124,7 @@ impl PeerClient for ServerConnections {
     }
 }
 
-impl AutopilotStore for Control {
+impl ClusterFacts for Control {
     fn autopilot(&self) -> Option<Autopilot> {
         self.state().autopilot().cloned()
     }
@@ -140,5 +140,14 @@ impl AutopilotStore for Control {
             }
         }
         .boxed()
+    }
+
+    fn epoch(&self) -> u16 {
+        self.state().epoch()
+    }
+
+    fn raise_epoch(&self, epoch: u16) -> BoxFuture<'_, Result<(), SubmitError>> {
+        let request = Request::unnamed(Actor::Server("upgrade".to_string()), Command::RaiseEpoch { epoch });
+        async move { self.submit(request).await.map(|_| ()) }.boxed()
     }
 }

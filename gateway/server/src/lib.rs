@@ -20,6 +20,7 @@ mod node_router;
 mod peers_file;
 mod published_state;
 mod region_links;
+mod release;
 mod replication;
 mod root_keys;
 pub mod rpc;

@@ -173,6 +173,8 @@ pub struct ClusterSettings {
     pub peers: Vec<String>,
     /// What the autopilot begins with.
     pub autopilot: Autopilot,
+    /// The leader raises the cluster's epoch by itself.
+    pub raise_epoch: bool,
     /// How servers find out that a leader is gone.
     pub timings: raft::Timings,
 }
@@ -195,6 +197,7 @@ impl ClusterSettings {
             joins: Joins::default(),
             peers: Vec::new(),
             autopilot: Autopilot::default(),
+            raise_epoch: true,
             timings: raft::Timings::default(),
         }
     }

@@ -37,6 +37,7 @@ use crate::node_router::NodeRouter;
 use crate::peers_file::{self, Own, PeersFileError};
 use crate::published_state::PublishedState;
 use crate::region_links::RegionLinks;
+use crate::release::Release;
 use crate::replication::Replication;
 use crate::root_keys;
 use crate::rpc::{self, Rpc};
@@ -227,7 +228,6 @@ impl Server {
             signer: signer.clone(),
             files: key_trees,
             cluster: Arc::new(cluster.clone()),
-            version: settings.version.clone(),
         };
         let replication_task = tokio::spawn(replication.keep());
         let trees_task = tokio::spawn(keeper.keep());
@@ -544,7 +544,8 @@ async fn cluster(
     control: &Control,
     servers: &ServerConnections,
 ) -> Result<Cluster, StartError> {
-    let ClusterSettings { bootstrap_expect, gossip, joins, peers, autopilot, .. } = settings.cluster.clone();
+    let ClusterSettings { bootstrap_expect, gossip, joins, peers, autopilot, raise_epoch, .. } =
+        settings.cluster.clone();
     let socket = match &gossip {
         None => None,
         Some(GossipSettings { address, .. }) => {
@@ -568,7 +569,7 @@ async fn cluster(
         serf,
         rpc: advertised(settings.advertise_rpc.as_ref(), rpc),
         http: advertised(settings.advertise_http.as_ref(), http),
-        version: settings.version.clone(),
+        version: Release::own(&settings.version),
         bootstrap_expect,
         has_log: status.has_log,
         parting: gossip::Parting::Staying,
@@ -585,7 +586,7 @@ async fn cluster(
         _ => None,
     };
     let timings = cluster::Timings::default();
-    let looks = cluster::Settings { own, joins, peers, autopilot, timings };
+    let looks = cluster::Settings { own, joins, peers, autopilot, raise_epoch, timings };
     let consensus = Arc::new(RaftConsensus(log.clone()));
     Ok(Cluster::start(looks, consensus, Arc::new(servers.clone()), Arc::new(control.clone()), gossip))
 }

@@ -322,6 +322,7 @@ impl Cluster {
                 joins: Joins::default(),
                 peers,
                 autopilot: Autopilot { server_stabilization_ns: 1, ..Autopilot::default() },
+                raise_epoch: true,
                 timings: raft::Timings::default(),
             },
             version: "1".to_string(),

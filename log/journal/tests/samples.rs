@@ -249,6 +249,7 @@ pub fn samples(name: &str) -> Vec<Event> {
             }
             .into(),
         ],
+        "EpochRaised" => vec![EpochRaised { epoch: 0 }.into(), EpochRaised { epoch: u16::MAX }.into()],
         "AutopilotConfigured" => vec![
             AutopilotConfigured {
                 rules: Autopilot {

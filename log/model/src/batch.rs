@@ -6,15 +6,22 @@ use crate::digest::Digest;
 use crate::event::Event;
 use crate::object::{Actor, RequestId};
 
-/// What the batches of this release mean. Each batch says in which epoch it was decided, and a fold whose meaning changed
-/// asks: what is in the log keeps the meaning it had when it was written.
+/// What the batches mean that this release writes at most. Each batch says in which epoch it was decided, and a fold whose
+/// meaning changed asks: what is in the log keeps the meaning it had when it was written.
+///
+/// A cluster is at an epoch, too: that which its leader writes. It is raised once every server knows the next one, so that
+/// servers of two releases can share a log, and the older release can be gone back to until then.
 ///
 /// | epoch | since then |
 /// |---|---|
 /// | 2 | a purge leaves allocations that have not ended, until they have; the newest stable version of a job is kept |
 /// | 3 | a piece of a state that is as large as one may be continues in the next; a restore ends unfinished after minutes;
 /// | | a job may be registered stopped; versions keep their status; volumes have an index |
-pub const EPOCH: u16 = 3;
+/// | 4 | the epoch is raised by a fact; before, leaders wrote the newest one that they knew. Key trees of variables |
+pub const EPOCH: u16 = 4;
+
+/// Where a cluster is that never raised its epoch.
+pub const FIRST_EPOCH: u16 = 3;
 
 /// What was decided together. Folding it moves the state from `previous` to `index`.
 #[derive(Clone, Debug, PartialEq)]

@@ -95,6 +95,8 @@ macro_rules! commands {
 
 commands! {
     1 FoundCluster { scheduler: SchedulerRules },
+    /// Every server knows this epoch: the cluster may write what came with it.
+    2 RaiseEpoch { epoch: u16 },
     10 RegisterNode { document: Box<Node> },
     11 UpdateNodeStatus {
         node: NodeId,

@@ -3,6 +3,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::keyring::SealedKey;
 
+/// The epoch that facts about key trees came with.
+pub const KEY_TREE_EPOCH: u16 = 4;
+
 /// What servers ask for about the key tree that variables are encrypted with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum KeyTreeCommand {

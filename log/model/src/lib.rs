@@ -30,12 +30,12 @@ mod sink;
 mod template;
 mod variable;
 
-pub use batch::{Batch, CommandRecord, EPOCH, LoggedEvent};
+pub use batch::{Batch, CommandRecord, EPOCH, FIRST_EPOCH, LoggedEvent};
 pub use claim::CsiClaim;
 pub use command::{Command, CommandKind, Reply, Request};
 pub use cursor::{EventCursorSettings, EventPosition, SetEventCursor};
 pub use digest::Digest;
-pub use erasure::KeyTreeCommand;
+pub use erasure::{KEY_TREE_EPOCH, KeyTreeCommand};
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
 pub use keyring::{SealedData, SealedKey, SigningAlgorithm, TokenSecret};

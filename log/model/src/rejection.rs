@@ -150,6 +150,14 @@ pub enum Rejection {
     RecordingRefused(String),
     #[error("the snapshot is not restored: {0}")]
     RestoreInvalid(String),
+    /// Servers of another release would not understand what it leads to.
+    #[error(
+        "servers of an older release may be in the cluster: this needs epoch {needed}, and the cluster is at {epoch}: \
+         see sojourn operator upgrade check"
+    )]
+    EpochTooLow { needed: u16, epoch: u16 },
+    #[error("epoch {0} is not known to this release")]
+    EpochUnknown(u16),
     #[error("invalid autopilot configuration: {field}: expected {expected}")]
     AutopilotInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     /// The scheduler's configuration was set at another index than the caller saw.
@@ -208,6 +216,7 @@ impl Rejection {
             | Rejection::EvalRefused(_)
             | Rejection::RequestReused(_)
             | Rejection::RecordingRefused(_)
+            | Rejection::EpochTooLow { .. }
             | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
@@ -228,6 +237,7 @@ impl Rejection {
             | Rejection::RootKeyInvalid { .. }
             | Rejection::KeyTreeInvalid { .. }
             | Rejection::RestoreInvalid(_)
+            | Rejection::EpochUnknown(_)
             | Rejection::AclInvalid(_)
             | Rejection::VariableInvalid(_)
             | Rejection::ServiceInvalid(_)

@@ -67,6 +67,7 @@ fn of_cluster(event: &Event) -> String {
         Event::Observed(_) | Event::ObservationGap(_) => "recording".to_string(),
         Event::SchedulerConfigured(_) => "scheduler".to_string(),
         Event::AutopilotConfigured(_) => "autopilot".to_string(),
+        Event::EpochRaised(_) => "epoch".to_string(),
         _ => "cluster".to_string(),
     }
 }

@@ -181,6 +181,7 @@ fn sentence(event: &Event) -> String {
                 groups.map(|g| format!("{:?} has {} of {} placed healthy", g.group, g.healthy, g.placed));
             groups.collect::<Vec<_>>().join(", ")
         }
+        Event::EpochRaised(e) => format!("to {}: every server knows it", e.epoch),
         Event::JobEndObserved(_) => "is dead".to_string(),
         // The name of the event says it.
         _ => String::new(),

@@ -22,6 +22,7 @@ pub fn decide(
     let mut decision = decide_alone(state, ctx, actor, command)?;
     let ended = service::ended(state, &decision.events);
     decision.events.extend(ended);
+    operator::decide::check_epoch(state.epoch(), &decision.events)?;
     Ok(decision)
 }
 
@@ -35,6 +36,7 @@ fn decide_alone(
     recording::check(state, command)?;
     match command {
         Command::FoundCluster { scheduler } => Ok(found(state, ctx, scheduler)),
+        Command::RaiseEpoch { epoch } => operator::decide::raise_epoch(state.epoch(), *epoch),
         Command::RegisterNode { document } => node::decide::register(state, ctx, document),
         Command::UpdateNodeStatus { node, claimed } => {
             node::decide::update_status(state, ctx, actor, *node, *claimed)
@@ -187,5 +189,7 @@ fn found(state: &State, ctx: &mut Context, scheduler: &model::SchedulerRules) ->
     }
     let founded = model::event::ClusterFounded { cluster: ctx.mint() };
     let configured = model::event::SchedulerConfigured { rules: scheduler.clone() };
-    Decision::of(vec![founded.into(), configured.into()])
+    // Servers that found a cluster together are of one release.
+    let raised = model::event::EpochRaised { epoch: model::EPOCH };
+    Decision::of(vec![founded.into(), configured.into(), raised.into()])
 }

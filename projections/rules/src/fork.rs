@@ -5,8 +5,7 @@ use model::command::{RegisterJob, Settlement};
 use model::document::Node;
 use model::event::{EvalCreated, Event, NodeRegistered, NodeStatusChanged, NodeUpdated};
 use model::{
-    Actor, Command, CommandRecord, Doc, EPOCH, EvalId, JobType, NodeId, NodeStatus, Rejection, RequestId,
-    Trigger,
+    Actor, Command, CommandRecord, Doc, EvalId, JobType, NodeId, NodeStatus, Rejection, RequestId, Trigger,
 };
 use state::{Delta, Moment, State};
 
@@ -111,7 +110,7 @@ fn with_events(state: &State, events: &[Event], now: Time) -> State {
 }
 
 fn moment(state: &State, now: Time) -> Moment {
-    Moment { index: state.index.next(), time: now.max(state.time), epoch: EPOCH }
+    Moment { index: state.index.next(), time: now.max(state.time), epoch: state.epoch() }
 }
 
 /// A stream of its own: what was registered in the fork may have taken its ids from the same seed.

@@ -1,7 +1,9 @@
 //! Configurations of the whole cluster: one is set against the one that was seen.
 
-use base::Index;
-use model::{Autopilot, Command, Rejection, SchedulerRules};
+use base::{Index, Uuid};
+use model::{
+    Autopilot, Command, EPOCH, FIRST_EPOCH, KEY_TREE_EPOCH, KeyTreeCommand, Rejection, SchedulerRules,
+};
 use state::operator::Configured;
 use test_world::World;
 
@@ -52,4 +54,31 @@ fn a_configuration_that_makes_no_sense_names_its_field() {
     let wrong = Autopilot { last_contact_threshold_ns: 0, ..Autopilot::default() };
     let text = set_autopilot(&mut World::new(), &wrong, None).unwrap_err().to_string();
     assert_eq!(text, "invalid autopilot configuration: LastContactThreshold: expected a duration above zero");
+}
+
+#[test]
+fn what_came_with_an_epoch_waits_until_the_cluster_is_there() {
+    let mut world = World::new();
+    let request = KeyTreeCommand::Request { server: Uuid::from(1), public: [1; 32] };
+    let request = || Command::KeyTree(Box::new(request.clone()));
+    let too_early = Rejection::EpochTooLow { needed: KEY_TREE_EPOCH, epoch: FIRST_EPOCH };
+    assert_eq!(world.submit(request()).unwrap_err(), too_early);
+    let unknown = world.submit(Command::RaiseEpoch { epoch: EPOCH + 1 });
+    assert_eq!(unknown.unwrap_err(), Rejection::EpochUnknown(EPOCH + 1));
+    assert_eq!(world.state.index, Index::ZERO, "nothing is written");
+
+    let mut raise = |epoch| !world.submit(Command::RaiseEpoch { epoch }).unwrap().events.is_empty();
+    assert_eq!([raise(EPOCH), raise(EPOCH), raise(FIRST_EPOCH)], [true, false, false]);
+    world.submit(request()).unwrap();
+    let epochs: Vec<u16> = world.log.iter().map(|batch| batch.epoch).collect();
+    assert_eq!(epochs, [FIRST_EPOCH, EPOCH], "the fact itself is one that every server reads");
+    world.check_replay();
+}
+
+#[test]
+fn a_cluster_is_founded_at_the_newest_epoch() {
+    let mut world = World::new();
+    world.submit(Command::FoundCluster { scheduler: SchedulerRules::default() }).unwrap();
+    assert_eq!(world.state.epoch(), EPOCH);
+    world.check_replay();
 }

@@ -2,7 +2,9 @@
 
 use base::{Index, Uuid};
 use model::command::SetVariable;
-use model::{Command, KeyTreeCommand, Rejection, SealedData, SealedItems, SealedKey, VariableKey};
+use model::{
+    Command, KEY_TREE_EPOCH, KeyTreeCommand, Rejection, SealedData, SealedItems, SealedKey, VariableKey,
+};
 use rules::erasure::FORGOTTEN_MAX;
 use rules::{Decision, variable};
 use state::Imager;
@@ -53,6 +55,7 @@ fn report(world: &mut World, server: u128) -> bool {
 /// Two servers that have the tree 100.
 fn world() -> World {
     let mut world = World::new();
+    world.submit(Command::RaiseEpoch { epoch: KEY_TREE_EPOCH }).unwrap();
     assert!(request(&mut world, 1, PUBLIC) && request(&mut world, 2, PUBLIC));
     assert!(found(&mut world, 100, &[1, 2], None));
     assert!(report(&mut world, 1) && report(&mut world, 2));

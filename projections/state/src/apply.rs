@@ -3,7 +3,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 use base::{Index, Time, Uuid};
-use model::{Actor, Batch, CommandRecord, EPOCH, Event, LoggedEvent, RequestId};
+use model::{Actor, Batch, CommandRecord, Event, LoggedEvent, RequestId};
 
 use crate::moment::Moment;
 use crate::requests::Remembered;
@@ -27,7 +27,7 @@ impl State {
     /// The batch that may follow, still empty.
     pub fn next_batch(&self, time: Time, proposer: Uuid) -> Batch {
         Batch {
-            epoch: EPOCH,
+            epoch: self.epoch(),
             index: self.index.next(),
             previous: self.index,
             digest: self.digest(),
@@ -135,6 +135,7 @@ impl State {
     fn fold(&mut self, at: Moment, by: &Actor, event: &Event, delta: &mut Delta) {
         match event {
             Event::ClusterFounded(e) => self.cluster = e.cluster,
+            Event::EpochRaised(e) => self.raised = Some(e.epoch),
             Event::NodeRegistered(e) => delta.nodes.push(self.nodes.registered(at, e)),
             Event::NodeUpdated(e) => delta.node_may_have_room(self.nodes.updated(at, e)),
             Event::NodeStatusChanged(e) => delta.node_may_have_room(self.nodes.status_changed(at, e)),

@@ -25,7 +25,13 @@ impl State {
                 self.variables.hash(),
                 self.services.hash(),
                 self.claims.hash(),
-                [self.cursors.hash(), self.sinks.hash(), self.erasure.hash(), self.recording_hash()],
+                [
+                    self.cursors.hash(),
+                    self.sinks.hash(),
+                    self.erasure.hash(),
+                    self.recording_hash(),
+                    self.epoch_hash(),
+                ],
             ),
         }
     }
@@ -49,6 +55,7 @@ impl State {
                     self.sinks.recomputed_hash(),
                     self.erasure.recomputed_hash(),
                     self.recording_hash(),
+                    self.epoch_hash(),
                 ],
             ),
         }
@@ -67,13 +74,21 @@ impl State {
         self.acl.settle_digest();
     }
 
+    /// Zero for a cluster that never raised its epoch.
+    fn epoch_hash(&self) -> u64 {
+        let Some(epoch) = self.raised else { return 0 };
+        let mut hash = StableHash::new(Domain::Epoch as u64);
+        hash.word(u64::from(epoch));
+        hash.finish()
+    }
+
     fn cluster_digest(
         &self,
         volumes: u64,
         variables: u64,
         services: u64,
         claims: u64,
-        later: [u64; 4],
+        later: [u64; 5],
     ) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {

@@ -30,6 +30,7 @@ pub(crate) enum Domain {
     EventSinks = 30,
     Erasure = 31,
     Recording = 32,
+    Epoch = 33,
 }
 
 impl Domain {

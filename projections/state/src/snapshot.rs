@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use base::{Index, Time, Uuid};
-use model::{Autopilot, SchedulerRules};
+use model::{Autopilot, FIRST_EPOCH, SchedulerRules};
 
 use crate::acl::Acl;
 use crate::alloc::Allocs;
@@ -53,6 +53,8 @@ pub struct State {
     /// The key tree that variables are encrypted with, and what of it was given up.
     pub erasure: Erasure,
     pub services: Services,
+    /// The epoch that was raised to last.
+    pub raised: Option<u16>,
     /// The other cluster that this is a recording of.
     pub recording: Option<Arc<Recording>>,
     /// The pieces of a snapshot that is being restored.
@@ -63,6 +65,11 @@ pub struct State {
 }
 
 impl State {
+    /// The epoch of the next batch.
+    pub fn epoch(&self) -> u16 {
+        self.raised.unwrap_or(FIRST_EPOCH)
+    }
+
     /// The autopilot configuration; `None` before the first leader stored it.
     pub fn autopilot(&self) -> Option<&Autopilot> {
         self.operator.autopilot.as_ref().map(|configured| &configured.rules)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::history::{History, missing};
 use bytes::Bytes;
-use model::{Chunk, ChunkId, Image};
+use model::{Chunk, ChunkId, EPOCH, Image};
 use state::image::{ImageError, Imager, restore};
 use state::{REQUESTS_KEPT, State};
 
@@ -26,6 +26,15 @@ fn a_state_is_read_back_as_it_was_at_every_step() {
         assert_eq!(missing(&history.log), [""; 0], "the history has every kind of event");
     }
     assert!(old_versions > 10, "allocations run versions that their jobs dropped: {old_versions}");
+}
+
+#[test]
+fn an_image_of_a_newer_release_is_refused_by_name() {
+    let mut state = History::of(3, 60).state;
+    state.raised = Some(EPOCH + 1);
+    let why = restore(&Imager::default().image(&state)).unwrap_err();
+    assert_eq!(why, ImageError::UnknownEpoch(EPOCH + 1));
+    assert!(why.to_string().ends_with("it was written by a newer release"), "{why}");
 }
 
 #[test]

@@ -91,6 +91,7 @@ impl Lane {
             | Command::SkipEventSink { .. }
             | Command::ParkEventSink(_)
             | Command::SetAutopilot { .. }
+            | Command::RaiseEpoch { .. }
             | Command::SetScheduler { .. }
             | Command::SetSampling { .. }
             | Command::DeleteEvals { .. }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError, Freshness, Journal, NotLeading, ProposeError};
 use model::command::Reply;
-use model::{
-    Actor, Batch, Command, CommandRecord, Digest, EPOCH, LoggedEvent, Rejection, Request, RequestId,
-};
+use model::{Actor, Batch, Command, CommandRecord, Digest, LoggedEvent, Rejection, Request, RequestId};
 use rules::{Context, Decision};
 use serde::{Deserialize, Serialize};
 use state::{Delta, FoldError, Moment, State};
@@ -311,6 +309,8 @@ impl Sequencer {
             && filling.events.len() < BATCH_EVENTS_MAX
             && filling.answers.len() < BATCH_ANSWERS_MAX
             && filling.bytes < BATCH_BYTES
+            // What comes behind a higher epoch is the next batch's.
+            && filling.at.epoch == self.working.epoch()
         {
             let Some(submission) = self.held_over.take().or_else(&mut next) else { break };
             self.held_over = self.decide(submission, seeds.next(), &mut filling);
@@ -336,7 +336,7 @@ impl Sequencer {
         // Time never runs backwards in the log, whatever the clock does.
         let time = now.max(self.working.time);
         Filling {
-            at: Moment { index: self.working.index.next(), time, epoch: EPOCH },
+            at: Moment { index: self.working.index.next(), time, epoch: self.working.epoch() },
             previous: self.working.index,
             digest: self.working.digest(),
             commands: Vec::new(),
@@ -417,7 +417,7 @@ impl Sequencer {
     fn close(&mut self, filling: Filling, term: Term) -> Filled {
         self.working.seal(filling.at, &filling.delta);
         let batch = Batch {
-            epoch: EPOCH,
+            epoch: filling.at.epoch,
             index: filling.at.index,
             previous: filling.previous,
             digest: filling.digest,

@@ -8,7 +8,7 @@ use control::sequencer::{Committed, Filled, IN_FLIGHT_MAX, Receipt, Sequencer, S
 use journal::{EncodedBatch, Journal, MemoryJournal, Sink};
 use model::command::RegisterJob;
 use model::document::Node;
-use model::{Actor, Command, JobKey, NodeId, NodeStatus, Rejection, Request, RequestId};
+use model::{Actor, Command, EPOCH, FIRST_EPOCH, JobKey, NodeId, NodeStatus, Rejection, Request, RequestId};
 use parking_lot::Mutex;
 use state::State;
 
@@ -405,5 +405,17 @@ fn a_batch_of_large_commands_ends_before_the_log_refuses_it() {
     let answers = bench.answers();
     assert_eq!(answers.len(), 2, "the others wait for the next batch");
     assert!(answers.iter().all(|(_, outcome)| outcome.is_ok()));
+    bench.check_replay();
+}
+
+#[test]
+fn a_higher_epoch_begins_with_a_batch() {
+    let mut bench = Bench::new();
+    bench.submit(vec![(1, Command::RaiseEpoch { epoch: EPOCH }), (2, register(1))]);
+    assert!(bench.visible.nodes.is_empty(), "what was decided in it is not in a batch of the one before");
+    bench.submit(vec![(3, register(1))]);
+    let epochs: Vec<u16> =
+        bench.journal.batches().iter().map(|batch| batch.decode().unwrap().epoch).collect();
+    assert_eq!(epochs, [FIRST_EPOCH, EPOCH]);
     bench.check_replay();
 }

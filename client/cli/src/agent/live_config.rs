@@ -162,6 +162,7 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "server.server_join": server.join;
         "server.encrypt": server.encrypt;
         "server.authoritative_region": server.authoritative_region;
+        "server.raise_epoch": server.raise_epoch;
         "acl.replication_token": server.replication_token;
         "server.num_schedulers": server.num_schedulers;
         "server.job_max_count": server.job_max_count;

@@ -114,7 +114,11 @@ fn limits(limits: &LimitSettings) -> Limits {
 
 /// How the server finds others. A development agent has no peers, and there may be several on a host.
 fn cluster(settings: &AgentSettings) -> anyhow::Result<ClusterSettings> {
-    let alone = ClusterSettings { autopilot: settings.autopilot.clone(), ..ClusterSettings::alone() };
+    let alone = ClusterSettings {
+        autopilot: settings.autopilot.clone(),
+        raise_epoch: settings.server.raise_epoch,
+        ..ClusterSettings::alone()
+    };
     if settings.dev {
         return Ok(alone);
     }

@@ -2,7 +2,7 @@
 
 use api::{
     AutopilotConfiguration, KeyringResponse, OperatorHealthReply, RaftConfiguration, SchedulerConfiguration,
-    SchedulerScan, SigningRootKey,
+    SchedulerScan, SigningRootKey, UpgradeStatus,
 };
 use server::snapshot_file::Read;
 
@@ -22,6 +22,36 @@ pub(crate) fn raft_peers(raft: &RaftConfiguration) -> String {
         ]);
     }
     table.render()
+}
+
+/// The servers with their releases, what is in the way, and what to do next.
+pub(crate) fn upgrade(status: &UpgradeStatus) -> String {
+    let mut table = Table::new(["Name", "Address", "Version", "Epoch", "Status", "Voter"]);
+    for server in status.servers.iter() {
+        let known = |text: String| if server.epoch == 0 { "unknown".to_string() } else { text };
+        table.row([
+            server.name.clone(),
+            server.address.clone(),
+            known(server.version.clone()),
+            known(server.epoch.to_string()),
+            server.status.clone(),
+            cell(server.voter),
+        ]);
+    }
+    let problems: String = status.problems.iter().map(|problem| format!("{problem}\n")).collect();
+    let next = match (status.finished, problems.is_empty()) {
+        (true, _) => "Every server is of this release, and the cluster is at its epoch".to_string(),
+        (false, true) => format!(
+            "Every server knows epoch {}: the cluster gets there by itself unless server.raise_epoch is false, and at \
+             once by operator upgrade finish. An older release cannot be gone back to from then on",
+            status.next
+        ),
+        (false, false) => {
+            "Upgrade these servers, one at a time. Until the last one the older release can be gone back to"
+                .to_string()
+        }
+    };
+    format!("Epoch: {}\n\n{}\n{problems}{next}\n", status.epoch, table.render())
 }
 
 /// The keys of gossip, then the servers that did not answer.

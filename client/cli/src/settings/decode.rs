@@ -157,6 +157,7 @@ fn server(server: &mut ServerSettings, notes: &mut Vec<String>, mut section: Sec
     refused.set_option(&mut section, "oidc_issuer", &mut server.oidc_issuer);
     refused.set_option(&mut section, "encrypt", &mut server.encrypt);
     refused.set(&mut section, "authoritative_region", &mut server.authoritative_region);
+    refused.set(&mut section, "raise_epoch", &mut server.raise_epoch);
     cluster::joins(server, &mut section, refused);
     for section in refused.sections(&mut section, "server_join") {
         cluster::server_join(server, section, refused);

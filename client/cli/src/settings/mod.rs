@@ -236,6 +236,8 @@ pub(crate) struct ServerSettings {
     pub authoritative_region: String,
     /// `acl.replication_token`: what the decisions of that region are read with.
     pub replication_token: String,
+    /// The leader raises the cluster's epoch by itself once all servers were upgraded.
+    pub raise_epoch: bool,
     /// Scheduler workers; `None` means one per core.
     pub num_schedulers: Option<u32>,
     /// Most allocations that a job may ask for; 0 for as many as it likes.
@@ -384,6 +386,7 @@ impl AgentSettings {
                 encrypt: None,
                 authoritative_region: String::new(),
                 replication_token: String::new(),
+                raise_epoch: true,
                 num_schedulers: None,
                 job_max_count: 50_000,
                 sinks: AddressRules::default(),

@@ -227,6 +227,41 @@ fn an_agent_that_cannot_start_prints_the_reason() {
 }
 
 #[test]
+fn an_upgrade_is_checked_and_finished() {
+    let behind = r#"{"Epoch": 3, "Next": 3, "Newest": 4, "Finished": false, "Problems": ["b is behind"], "Servers": [
+        {"ID": "1", "Name": "a", "Address": "10.0.0.1:4647", "Version": "0.2.0", "Epoch": 4, "Status": "alive", "Voter": true},
+        {"ID": "2", "Name": "b", "Address": "10.0.0.2:4647", "Version": "", "Epoch": 0, "Status": "none", "Voter": true}]}"#;
+    let ready = r#"{"Epoch": 3, "Next": 4, "Newest": 4, "Finished": false}"#;
+    let done = r#"{"Epoch": 4, "Next": 4, "Newest": 4, "Finished": true}"#;
+    let cluster = Cluster::answering(&[
+        ("GET /v1/operator/upgrade", &format!("{behind}|{ready}|{done}")),
+        (
+            "PUT /v1/operator/upgrade",
+            r#"{"Epoch": 4, "Raised": true, "Index": 9}|{"Epoch": 4, "Raised": false}"#,
+        ),
+    ]);
+    let check = || cluster.run(&["operator", "upgrade", "check"]);
+    let first = check();
+    assert_eq!(first.code, 2, "{first:?}");
+    assert!(first.stdout.starts_with("Epoch: 3\n\nName  Address "), "{}", first.stdout);
+    assert!(first.stdout.contains("\nb     10.0.0.2:4647  unknown  unknown  none "), "{}", first.stdout);
+    assert!(
+        first.stdout.contains("\nb is behind\nUpgrade these servers, one at a time."),
+        "{}",
+        first.stdout
+    );
+    let second = check();
+    assert!(second.code == 2 && second.stdout.contains("Every server knows epoch 4: "), "{second:?}");
+    let third = check();
+    assert!(third.code == 0 && third.stdout.contains("is of this release"), "{third:?}");
+    let finish = || cluster.run(&["operator", "upgrade", "finish"]).stdout;
+    assert_eq!(
+        [finish(), finish()],
+        ["The cluster is at epoch 4 now\n", "The cluster is at epoch 4 already\n"]
+    );
+}
+
+#[test]
 fn servers_join_and_leave() {
     let raft = r#"{"Index": 7, "Servers": [
         {"ID": "id-a", "Node": "a", "Address": "10.0.0.1:4647", "Leader": true, "Voter": true, "RaftProtocol": "3"}]}"#;

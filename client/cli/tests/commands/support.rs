@@ -18,6 +18,7 @@ pub struct Cluster {
     listener: TcpListener,
 }
 
+#[derive(Debug)]
 pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,

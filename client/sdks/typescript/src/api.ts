@@ -992,6 +992,34 @@ export interface TaskNow {
   Trouble: string;
 }
 
+/** The cluster's epoch after an upgrade was finished. */
+export interface UpgradeRaised {
+  Epoch: number;
+  Raised: boolean;
+  Index: number;
+}
+
+/** A server of the raft cluster, and its release. Epoch 0: it is not known. */
+export interface UpgradeServer {
+  ID: string;
+  Name: string;
+  Address: string;
+  Version: string;
+  Epoch: number;
+  Status: string;
+  Voter: boolean;
+}
+
+/** How far an upgrade of the servers has come. */
+export interface UpgradeStatus {
+  Epoch: number;
+  Next: number;
+  Newest: number;
+  Finished: boolean;
+  Problems: string[];
+  Servers: UpgradeServer[];
+}
+
 /** How far it is with the erasure of a variable that was forgotten. Ours. */
 export interface VariableErasure {
   Namespace: string;
@@ -1136,6 +1164,16 @@ export abstract class Operations {
   /** Sets it. */
   setSchedulerScan(body: SchedulerScan, options: { requestId?: string } = {}): Promise<Answer<void>> {
     return this.request("PUT", `/v1/operator/scheduler/scan`, { headers: { "X-Sojourn-Request-Id": options.requestId }, body });
+  }
+
+  /** How far an upgrade of the servers has come: their releases, and what the cluster writes. Needs `operator:read`. */
+  upgradeStatus(): Promise<Answer<UpgradeStatus>> {
+    return this.request("GET", `/v1/operator/upgrade`);
+  }
+
+  /** Let the cluster write what every server knows; no older release can follow from then on. Needs `operator:write`. */
+  finishUpgrade(): Promise<Answer<UpgradeRaised>> {
+    return this.request("PUT", `/v1/operator/upgrade`);
   }
 
   /** Who the caller is to this cluster, and what they may do, in coarse words. */

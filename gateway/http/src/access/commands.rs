@@ -100,6 +100,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         Command::DeleteVariable { key, .. } | Command::ForgetVariable { key, .. } => may_change(acl, key, V::Destroy),
 
         Command::SetAutopilot { .. }
+        | Command::RaiseEpoch { .. }
         | Command::SetScheduler { .. }
         | Command::SetSampling { .. }
         | Command::SetEventCursor(_)

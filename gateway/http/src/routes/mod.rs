@@ -40,6 +40,7 @@ mod statuses;
 mod storage;
 mod system;
 mod ui;
+mod upgrade;
 mod variables;
 mod volumes;
 
@@ -108,6 +109,7 @@ pub fn router(api: Api) -> (Router, Gate) {
         .merge(openapi::router())
         .merge(operator::router())
         .merge(autopilot::router())
+        .merge(upgrade::router())
         .merge(scheduler::router())
         .merge(pools::router())
         .merge(variables::router())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
-    RaftConfiguration, RaftServer, ServerHealth,
+    RaftConfiguration, RaftServer, ServerHealth, UpgradeServer,
 };
 use axum::body::Body;
 use axum::http::Method;
@@ -117,6 +117,18 @@ impl ClusterAdmin for FakeServers {
     fn raft_configuration(&self) -> RaftConfiguration {
         let server = RaftServer { id: "x".into(), node: "one".into(), leader: true, ..RaftServer::default() };
         RaftConfiguration { servers: vec![server].into(), index: 7 }
+    }
+
+    fn releases(&self) -> Vec<UpgradeServer> {
+        let server = |name: &str, epoch: u16| UpgradeServer {
+            name: name.to_string(),
+            address: format!("{name}:4647"),
+            version: "9.9.9".to_string(),
+            epoch: epoch.into(),
+            ..UpgradeServer::default()
+        };
+        let second = if *self.unhealthy.lock() { model::FIRST_EPOCH } else { model::EPOCH };
+        vec![server("one", model::EPOCH), server("two", second)]
     }
 
     fn remove_peer(&self, peer: PeerName) -> BoxFuture<'_, Result<(), ClusterError>> {
@@ -251,6 +263,28 @@ async fn an_agent_with_a_node_lists_its_servers() {
     both.put_nothing("/v1/agent/servers").await.refused(400, "missing server addresses");
     let wrong = both.put_nothing("/v1/agent/servers?address=a:b").await;
     wrong.refused(400, "`address` \"a:b\": expected HOST or HOST:PORT");
+}
+
+#[tokio::test]
+async fn an_upgrade_is_finished_once_every_server_has_the_release() {
+    let cluster = Cluster::start().await;
+    let newest = u64::from(model::EPOCH);
+    let path = "/v1/operator/upgrade";
+    let shown = cluster.get(path).await.json();
+    assert_holds(&shown, &json!({"Epoch": newest, "Next": newest, "Finished": true, "Problems": []}));
+    assert_eq!(shown["Servers"][1]["Version"], "9.9.9");
+    let before = cluster.control.state().index;
+    let again = cluster.put_nothing(path).await.json();
+    assert_holds(&again, &json!({"Epoch": newest, "Raised": false}));
+    assert_eq!(cluster.control.state().index, before, "a new cluster is there already");
+
+    *cluster.servers.unhealthy.lock() = true;
+    let mixed = cluster.get(path).await.json();
+    let first = u64::from(model::FIRST_EPOCH);
+    assert_holds(&mixed, &json!({"Epoch": newest, "Next": first, "Newest": newest, "Finished": false}));
+    let why = format!("two at two:4647 is of release 9.9.9, which knows epoch {first} of {newest}");
+    assert_eq!(mixed["Problems"], json!([why]));
+    cluster.put_nothing(path).await.refused(409, &why);
 }
 
 #[tokio::test]

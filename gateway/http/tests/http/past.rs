@@ -104,6 +104,7 @@ async fn writes_and_what_only_the_present_has_refuse_the_past() {
         "/v1/metrics",
         "/v1/operator/autopilot/health",
         "/v1/operator/raft/configuration",
+        "/v1/operator/upgrade",
         "/v1/operator/snapshot",
         "/v1/event/stream",
         "/v1/client/stats",

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
-    RaftConfiguration, RaftServer,
+    RaftConfiguration, RaftServer, UpgradeServer,
 };
 use base::Duration;
 use futures_util::FutureExt;
@@ -19,6 +19,7 @@ use super::roster::RegionServer;
 use super::{Cluster, ConsensusError, Inner, Status};
 use crate::autopilot::{Peer, ServerHealth};
 use crate::gossip::{Key, KeyOperation, Member, Parting, Standing};
+use crate::release::Release;
 
 /// Addresses that one call may join.
 const JOINS_MAX: usize = 64;
@@ -120,6 +121,12 @@ impl ClusterAdmin for Cluster {
         let (status, names) = (inner.consensus.status(), inner.names());
         let servers = status.peers.iter().map(|peer| raft_server(&status, &names, peer));
         RaftConfiguration { servers: servers.collect::<Vec<_>>().into(), index: status.last_entry }
+    }
+
+    fn releases(&self) -> Vec<UpgradeServer> {
+        let inner = &self.0.inner;
+        let (status, names) = (inner.consensus.status(), inner.names());
+        status.peers.iter().map(|peer| upgrade_server(&names, peer)).collect()
     }
 
     fn remove_peer(&self, peer: PeerName) -> BoxFuture<'_, Result<(), ClusterError>> {
@@ -278,6 +285,20 @@ pub(super) fn raft_server(status: &Status, names: &[RegionServer], peer: &Peer) 
     }
 }
 
+/// Nothing is known of the release of a server that was never seen.
+pub(super) fn upgrade_server(names: &[RegionServer], peer: &Peer) -> UpgradeServer {
+    let known = named(names, peer.number);
+    UpgradeServer {
+        id: known.map_or_else(|| peer.number.to_string(), |known| known.id.to_string()),
+        name: known.map_or_else(|| "(unknown)".to_string(), |known| known.candidate.name.clone()),
+        address: peer.address.clone(),
+        version: known.map(|known| known.release().number.to_string()).unwrap_or_default(),
+        epoch: known.map_or(0, |known| u64::from(known.release().epoch)),
+        status: known.map_or("none", |known| known.standing.word()).to_string(),
+        voter: peer.voter,
+    }
+}
+
 pub(super) fn server_health(
     status: &Status,
     names: &[RegionServer],
@@ -291,7 +312,7 @@ pub(super) fn server_health(
         name: text(known.map(|known| known.candidate.name.clone())),
         address: text(peer.map(|peer| peer.address.clone())),
         serf_status: server.standing.map_or("none", Standing::word).to_string(),
-        version: text(known.map(|known| known.version.clone())),
+        version: text(known.map(|known| known.release().number.to_string())),
         leader: server.leader,
         // Never contacted: the longest duration there is.
         last_contact: server.last_contact.unwrap_or(Duration(i64::MAX)).to_string(),
@@ -305,6 +326,7 @@ pub(super) fn server_health(
 
 pub(crate) fn agent_member(member: &Member, standing: Standing) -> AgentMember {
     let (host, port) = host_and_port(&member.rpc);
+    let release = Release::parse(&member.version);
     let mut tags = vec![
         ("id", member.id.to_string()),
         ("role", "nomad".to_string()),
@@ -315,7 +337,8 @@ pub(crate) fn agent_member(member: &Member, standing: Standing) -> AgentMember {
         ("rpc_addr", host.to_string()),
         ("raft_vsn", "3".to_string()),
         ("vsn", "1".to_string()),
-        ("sojourn", member.version.clone()),
+        ("sojourn", release.number.to_string()),
+        ("epoch", release.epoch.to_string()),
         ("raft_number", member.number.to_string()),
     ];
     match member.bootstrap_expect {

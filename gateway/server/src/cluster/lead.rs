@@ -68,6 +68,31 @@ pub(super) async fn lead(inner: Arc<Inner>) {
     }
 }
 
+/// Raises the epoch once every server has known the next one for long enough, while this server leads.
+pub(super) async fn raise(inner: Arc<Inner>) {
+    if !inner.settings.raise_epoch {
+        return;
+    }
+    let mut known: Option<(u16, Instant)> = None;
+    loop {
+        tokio::time::sleep(inner.settings.timings.step).await;
+        let status = inner.consensus.status();
+        let next = inner.known_epoch(&status).filter(|epoch| status.leads() && *epoch > inner.facts.epoch());
+        known = next.map(|next| match known {
+            Some((epoch, since)) if epoch == next => (epoch, since),
+            _ => (next, Instant::now()),
+        });
+        let Some((epoch, since)) = known else { continue };
+        if since.elapsed() < inner.settings.timings.settle {
+            continue;
+        }
+        match inner.facts.raise_epoch(epoch).await {
+            Ok(()) => tracing::info!(epoch, "every server knows this epoch: the cluster is there now"),
+            Err(error) => tracing::warn!(epoch, %error, "the cluster's epoch stays as it is for now"),
+        }
+    }
+}
+
 /// For what is shown; nothing is decided by it.
 fn clock() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -77,9 +102,19 @@ fn clock() -> Time {
 impl Inner {
     /// How the servers are right now, without what was seen of them before.
     pub(super) fn first_judgement(&self, status: &Status) -> autopilot::Health {
-        let rules = self.rules.autopilot().unwrap_or_else(|| self.settings.autopilot.clone());
+        let rules = self.facts.autopilot().unwrap_or_else(|| self.settings.autopilot.clone());
         let view = self.view(status, Duration::ZERO);
         autopilot::health(&rules, &view, &mut HealthHistory::default(), clock())
+    }
+
+    /// The newest epoch that every server of the cluster knows; `None` while the release of one is not known.
+    pub(super) fn known_epoch(&self, status: &Status) -> Option<u16> {
+        let names = self.names();
+        let epoch = |number: u64| {
+            names.iter().find(|known| known.candidate.number == number).map(|known| known.release().epoch)
+        };
+        let epochs: Option<Vec<u16>> = status.peers.iter().map(|peer| epoch(peer.number)).collect();
+        epochs?.into_iter().min()
     }
 
     /// Everything the autopilot looks at.
@@ -107,11 +142,11 @@ impl Inner {
 
     /// The rules as the log has them. The first leader writes down what it was configured with.
     async fn rules(&self) -> Autopilot {
-        if let Some(rules) = self.rules.autopilot() {
+        if let Some(rules) = self.facts.autopilot() {
             return rules;
         }
         let first = self.settings.autopilot.clone();
-        if let Err(error) = self.rules.begin_autopilot(first.clone()).await {
+        if let Err(error) = self.facts.begin_autopilot(first.clone()).await {
             tracing::warn!(%error, "the autopilot's configuration is not written down yet");
         }
         first

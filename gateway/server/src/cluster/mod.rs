@@ -133,13 +133,19 @@ pub struct PeerInfo {
     pub agrees: bool,
 }
 
-/// The autopilot's configuration: a fact in the log.
-pub trait AutopilotStore: Send + Sync + 'static {
+/// What the log has of how the servers work together.
+pub trait ClusterFacts: Send + Sync + 'static {
     /// `None` before anybody set one.
     fn autopilot(&self) -> Option<Autopilot>;
 
     /// Sets it if none is set. Only the leader asks; it asks again if this fails.
     fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), SubmitError>>;
+
+    /// The cluster's epoch.
+    fn epoch(&self) -> u16;
+
+    /// Only the leader asks, which has made sure that every server knows it.
+    fn raise_epoch(&self, epoch: u16) -> BoxFuture<'_, Result<(), SubmitError>>;
 }
 
 /// How often things are looked at. Shorter reacts sooner.
@@ -153,6 +159,9 @@ pub struct Timings {
     pub contact: Duration,
     /// One step of the autopilot.
     pub step: Duration,
+    /// How long every server has to know the next epoch before the cluster's is raised: as long the older release can be
+    /// gone back to.
+    pub settle: Duration,
     /// How long a new server may take to catch up before the next one has its turn.
     pub catch_up: Duration,
 }
@@ -165,6 +174,7 @@ impl Default for Timings {
             contact: Duration::from_millis(500),
             // Nomad takes 10 seconds. A step is one change, so a few servers would take a minute.
             step: Duration::from_secs(2),
+            settle: Duration::from_secs(600),
             catch_up: Duration::from_secs(120),
         }
     }
@@ -178,6 +188,8 @@ pub struct Settings {
     pub peers: Vec<String>,
     /// What the autopilot begins with.
     pub autopilot: Autopilot,
+    /// The leader raises the epoch by itself.
+    pub raise_epoch: bool,
     pub timings: Timings,
 }
 
@@ -194,7 +206,7 @@ struct Inner {
     settings: Settings,
     consensus: Arc<dyn Consensus>,
     peers: Arc<dyn PeerClient>,
-    rules: Arc<dyn AutopilotStore>,
+    facts: Arc<dyn ClusterFacts>,
     gossip: Option<Gossip>,
     began: Instant,
     /// Servers on the static list, and those that asked this one. Bounded by [`roster::ANSWERED_MAX`].
@@ -222,14 +234,14 @@ impl Cluster {
         settings: Settings,
         consensus: Arc<dyn Consensus>,
         peers: Arc<dyn PeerClient>,
-        rules: Arc<dyn AutopilotStore>,
+        facts: Arc<dyn ClusterFacts>,
         gossip: Option<Gossip>,
     ) -> Cluster {
         let inner = Arc::new(Inner {
             settings,
             consensus,
             peers,
-            rules,
+            facts,
             gossip,
             began: Instant::now(),
             answered: Mutex::default(),
@@ -245,6 +257,7 @@ impl Cluster {
             tokio::spawn(lead::watch(inner.clone())),
             tokio::spawn(lead::measure(inner.clone())),
             tokio::spawn(lead::lead(inner.clone())),
+            tokio::spawn(lead::raise(inner.clone())),
         ];
         Cluster(Arc::new(Handle { inner, loops: Mutex::new(loops) }))
     }

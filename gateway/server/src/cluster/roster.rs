@@ -8,6 +8,7 @@ use super::forming::{Candidate, Forming, forming};
 use super::{Inner, PeerInfo, PeerQuery};
 use crate::autopilot::ServerInfo;
 use crate::gossip::Standing;
+use crate::release::Release;
 
 /// Most servers known by what they answered. More are not remembered: a list has a handful.
 pub(super) const ANSWERED_MAX: usize = 64;
@@ -29,12 +30,17 @@ pub(super) struct RegionServer {
     pub id: Uuid,
     pub candidate: Candidate,
     pub datacenter: String,
+    /// As [`Release::parse`] reads it.
     pub version: String,
     pub standing: Standing,
     pub for_how_long: Duration,
 }
 
 impl RegionServer {
+    pub(super) fn release(&self) -> Release<'_> {
+        Release::parse(&self.version)
+    }
+
     pub(super) fn server(&self) -> ServerInfo {
         ServerInfo {
             number: self.candidate.number,

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use http_gateway::{ClusterAdmin, ClusterError, PeerName};
+use model::{EPOCH, FIRST_EPOCH};
 use tokio::net::UdpSocket;
 
 use super::*;
 use crate::autopilot::Peer;
 use crate::gossip::{self, Parting};
+use crate::release::Release;
 
 /// Far beyond what anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,6 +24,8 @@ struct World {
     changed: watch::Sender<u64>,
     clusters: Mutex<BTreeMap<String, Cluster>>,
     rules: Mutex<Option<Autopilot>>,
+    /// To what the epoch was raised.
+    raised: Mutex<Vec<u16>>,
 }
 
 #[derive(Default)]
@@ -134,7 +138,7 @@ impl PeerClient for World {
     }
 }
 
-impl AutopilotStore for World {
+impl ClusterFacts for World {
     fn autopilot(&self) -> Option<Autopilot> {
         self.rules.lock().clone()
     }
@@ -143,11 +147,22 @@ impl AutopilotStore for World {
         *self.rules.lock() = Some(rules);
         async { Ok(()) }.boxed()
     }
+
+    fn epoch(&self) -> u16 {
+        self.raised.lock().last().copied().unwrap_or(FIRST_EPOCH)
+    }
+
+    fn raise_epoch(&self, epoch: u16) -> BoxFuture<'_, Result<(), SubmitError>> {
+        self.raised.lock().push(epoch);
+        self.change(|_| ());
+        async { Ok(()) }.boxed()
+    }
 }
 
 fn quick() -> Timings {
     let tick = Duration::from_millis(20);
-    Timings { discovery: tick, health: tick, contact: tick, step: tick, catch_up: Duration::from_secs(5) }
+    let catch_up = Duration::from_secs(5);
+    Timings { discovery: tick, health: tick, contact: tick, step: tick, settle: tick, catch_up }
 }
 
 fn quick_gossip() -> gossip::Timings {
@@ -168,10 +183,12 @@ struct Spec {
     retry: Vec<String>,
     peers: Vec<String>,
     gossip: bool,
+    release: String,
 }
 
 fn spec(n: u8, expect: u32) -> Spec {
-    Spec { n, expect, retry: Vec::new(), peers: Vec::new(), gossip: true }
+    let release = Release::own("0.2.0");
+    Spec { n, expect, retry: Vec::new(), peers: Vec::new(), gossip: true, release }
 }
 
 fn rpc(n: u8) -> String {
@@ -193,7 +210,7 @@ impl World {
             serf,
             rpc: rpc(n),
             http: format!("10.0.0.{n}:4646"),
-            version: "0.1.0".to_string(),
+            version: spec.release,
             bootstrap_expect: spec.expect,
             has_log: false,
             parting: Parting::Staying,
@@ -214,7 +231,8 @@ impl World {
         };
         let stable = Duration::from_millis(200).as_nanos() as i64;
         let autopilot = Autopilot { server_stabilization_ns: stable, ..Autopilot::default() };
-        let settings = Settings { own, joins, peers: spec.peers, autopilot, timings: quick() };
+        let settings =
+            Settings { own, joins, peers: spec.peers, autopilot, raise_epoch: true, timings: quick() };
         let consensus = Arc::new(Fake { own: n.into(), world: self.clone() });
         let cluster = Cluster::start(settings, consensus, self.clone(), self.clone(), gossip);
         self.clusters.lock().insert(rpc(n), cluster.clone());
@@ -361,6 +379,47 @@ async fn operators_see_and_change_the_cluster() {
     assert_eq!(two.force_leave("s3".to_string(), false).await, Ok(()));
     assert_eq!(two.force_leave("nobody".to_string(), false).await, Ok(()));
     assert_eq!(two.regions(), ["global"]);
+}
+
+#[tokio::test]
+async fn the_epoch_is_raised_once_every_server_knows_it() {
+    let world = Arc::new(World::default());
+    let list: Vec<String> = [1, 2].map(rpc).to_vec();
+    let listed = |n| Spec { gossip: false, peers: list.clone(), ..spec(n, 2) };
+    let (one, _) = world.start(listed(1)).await;
+    let (two, _) = world.start(Spec { release: "0.1.0".to_string(), ..listed(2) }).await;
+    world.until("founded", |raft| raft.founded == [[1, 2]]).await;
+    let known = |cluster: &Cluster| {
+        let inner = &cluster.0.inner;
+        inner.known_epoch(&inner.consensus.status())
+    };
+    assert_eq!(known(&one), Some(FIRST_EPOCH), "the second server is of the first release");
+    let releases = one.releases();
+    let shown: Vec<_> =
+        releases.iter().map(|server| (&*server.name, &*server.version, server.epoch)).collect();
+    assert_eq!(shown, [("s1", "0.2.0", EPOCH.into()), ("s2", "0.1.0", FIRST_EPOCH.into())]);
+    assert!(world.raised.lock().is_empty());
+
+    // It is upgraded.
+    world.kill(2, two);
+    let (_two, _) = world.start(listed(2)).await;
+    world.until("raised", |_| *world.raised.lock() == [EPOCH]).await;
+    assert_eq!(known(&one), Some(EPOCH));
+
+    // Nobody has seen a third one yet.
+    world.change(|raft| raft.members.insert(3, (rpc(3), true)));
+    assert_eq!(known(&one), None);
+    assert_eq!(one.releases()[2].epoch, 0);
+}
+
+#[tokio::test]
+async fn an_operator_may_keep_the_epoch() {
+    let world = Arc::new(World::default());
+    let (one, _) = world.start(spec(1, 1)).await;
+    let settings = Settings { raise_epoch: false, ..one.0.inner.settings.clone() };
+    let consensus = Arc::new(Fake { own: 1, world: world.clone() });
+    let kept = Cluster::start(settings, consensus, world.clone(), world.clone(), None);
+    lead::raise(kept.0.inner.clone()).await;
 }
 
 #[tokio::test]

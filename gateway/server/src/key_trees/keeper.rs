@@ -10,7 +10,7 @@ use base::Uuid;
 use control::{Control, SubmitError};
 use http_gateway::ClusterAdmin;
 use keyring::{KeyError, KeyTree, STUCK_AFTER, ServerSecret, Signer};
-use model::{Actor, Command, KeyTreeCommand, Request};
+use model::{Actor, Command, KEY_TREE_EPOCH, KeyTreeCommand, Request};
 use state::State;
 use state::erasure::{Erasure, Holder};
 use tokio::sync::watch::error::RecvError;
@@ -42,8 +42,6 @@ pub(crate) struct Keeper {
     pub signer: Arc<Signer>,
     pub files: Arc<KeyTreeFiles>,
     pub cluster: Arc<dyn ClusterAdmin>,
-    /// Our release.
-    pub version: String,
 }
 
 /// What a step follows from, besides the state.
@@ -51,8 +49,6 @@ pub(super) struct Viewpoint {
     pub server: Uuid,
     /// How long this server has led; `None` while it does not.
     pub leading_for: Option<Duration>,
-    /// Every server of the cluster knows what a key tree is.
-    pub all_know: bool,
     /// Members of the cluster; `None` if the id of one is not known.
     pub members: Option<BTreeSet<Uuid>>,
 }
@@ -102,15 +98,9 @@ impl Keeper {
 
     fn viewpoint(&self, leading_for: Option<Duration>) -> Viewpoint {
         let servers = self.cluster.raft_configuration().servers;
-        let known = self.cluster.members();
-        let tag = |id: &str| {
-            let member = known.iter().find(|member| member.tags.get("id").is_some_and(|own| own == id));
-            member.and_then(|member| member.tags.get("sojourn")).cloned()
-        };
         Viewpoint {
             server: self.signer.secret().server(),
             leading_for,
-            all_know: servers.iter().all(|server| tag(&server.id).as_ref() == Some(&self.version)),
             members: servers.iter().map(|server| server.id.parse().ok()).collect(),
         }
     }
@@ -162,8 +152,8 @@ pub(super) fn next(
             }
         }
     }
-    // Who asks for a tree writes what an earlier release does not know.
-    if erasure.tree().is_none() && !view.all_know {
+    // Servers of a release without key trees may be in the cluster.
+    if state.epoch() < KEY_TREE_EPOCH {
         return Ok(None);
     }
     let has = erasure.tree().is_some_and(|tree| signer.trees().has(tree));

@@ -13,6 +13,12 @@ pub struct ClusterFounded {
     pub cluster: Uuid,
 }
 
+/// Every server knows this epoch: from the next batch on it is the cluster's.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct EpochRaised {
+    pub epoch: u16,
+}
+
 /// A pool of nodes was made or changed, by an operator or by the first node in it.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NodePoolUpserted {

@@ -34,7 +34,7 @@ pub use variable::ResealedVersion;
 
 /// Declares [`Event`] over the payloads.
 macro_rules! events {
-    ($(($kind:literal, $version:literal) $file:ident::$name:ident: $sort:ident $(($($field:ident).+))?,)+) => {
+    ($(($kind:literal, $version:literal $(, since $since:literal)?) $file:ident::$name:ident: $sort:ident $(($($field:ident).+))?,)+) => {
         $(pub use $file::$name;)+
 
         /// Something that happened.
@@ -45,6 +45,11 @@ macro_rules! events {
             /// The kind's number in the log.
             pub const fn kind(&self) -> u16 {
                 match self { $(Event::$name(_) => $kind,)+ }
+            }
+
+            /// The epoch that the kind came with: it is not written before the cluster is there.
+            pub const fn since(&self) -> u16 {
+                match self { $(Event::$name(_) => since!($($since)?),)+ }
             }
 
             /// The kind's name, as histories show it.
@@ -73,6 +78,16 @@ macro_rules! events {
         macro_rules! for_each_event {
             ($with:ident) => { $with! { $(($kind, $version) $name)+ } };
         }
+    };
+}
+
+/// The epoch of a kind, if the table names one.
+macro_rules! since {
+    () => {
+        $crate::FIRST_EPOCH
+    };
+    ($since:literal) => {
+        $since
     };
 }
 
@@ -127,9 +142,10 @@ macro_rules! subject {
 }
 
 // (number, version) file::payload: what it is about (the field that says so). A number is never reused, and the version
-// moves with the payload's shape.
+// moves with the payload's shape. `since N`: the kind came with this epoch, which servers of an older release do not know.
 events! {
     (1, 1) cluster::ClusterFounded: Cluster,
+    (2, 1) cluster::EpochRaised: Cluster,
     (10, 1) node::NodeRegistered: Node(node),
     (11, 1) node::NodeUpdated: Node(node),
     (12, 1) node::NodeStatusChanged: Node(node),
@@ -219,12 +235,12 @@ events! {
     (122, 1) login::AclBindingRuleUpserted: Cluster,
     (123, 1) login::AclBindingRuleDeleted: Cluster,
     (124, 1) login::AclTokenIssuedByLogin: Cluster,
-    (170, 1) erasure::KeyTreeRequested: Cluster,
-    (171, 1) erasure::KeyTreeFounded: Cluster,
-    (172, 1) erasure::KeyTreeShared: Cluster,
-    (173, 1) erasure::VariableForgotten: Cluster,
-    (174, 1) erasure::ForgottenErased: Cluster,
-    (175, 1) erasure::KeyTreeHolderRemoved: Cluster,
+    (170, 1, since 4) erasure::KeyTreeRequested: Cluster,
+    (171, 1, since 4) erasure::KeyTreeFounded: Cluster,
+    (172, 1, since 4) erasure::KeyTreeShared: Cluster,
+    (173, 1, since 4) erasure::VariableForgotten: Cluster,
+    (174, 1, since 4) erasure::ForgottenErased: Cluster,
+    (175, 1, since 4) erasure::KeyTreeHolderRemoved: Cluster,
     (180, 1) recording::Observed: Cluster,
     (181, 1) recording::ObservationGap: Cluster,
     (182, 1) recording::DeploymentProgressObserved: Deployment(deployment),

@@ -1,9 +1,31 @@
 use base::Index;
-use model::event::{AutopilotConfigured, SchedulerConfigured};
-use model::{Autopilot, Rejection, SchedulerRules};
+use model::event::{AutopilotConfigured, EpochRaised, Event, SchedulerConfigured};
+use model::{Autopilot, EPOCH, Rejection, SchedulerRules};
 use state::operator::{Configured, Operator};
 
 use crate::decision::Decision;
+
+/// Lets the cluster write what came with an epoch. Whoever asks has made sure that every server knows it.
+///
+/// # Errors
+/// [`Rejection::EpochUnknown`].
+pub(crate) fn raise_epoch(now: u16, epoch: u16) -> Result<Decision, Rejection> {
+    match epoch {
+        _ if epoch > EPOCH => Err(Rejection::EpochUnknown(epoch)),
+        _ if epoch <= now => Ok(Decision::nothing()),
+        _ => Ok(EpochRaised { epoch }.into()),
+    }
+}
+
+/// Rejects what servers of an older release, which may still be in the cluster, would not understand. What a leader does by
+/// itself has to ask for the state's epoch before.
+///
+/// # Errors
+/// [`Rejection::EpochTooLow`].
+pub(crate) fn check_epoch(epoch: u16, events: &[Event]) -> Result<(), Rejection> {
+    let newest = events.iter().map(Event::since).max().unwrap_or(epoch);
+    if newest > epoch { Err(Rejection::EpochTooLow { needed: newest, epoch }) } else { Ok(()) }
+}
 
 /// Sets the autopilot's configuration: `only_at` its modify index, zero while there is none.
 ///

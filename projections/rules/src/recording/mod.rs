@@ -14,8 +14,8 @@ mod node;
 use base::Time;
 use model::event::{Event, ObservationGap, Observed};
 use model::{
-    Actor, Command, CommandKind, CommandRecord, EPOCH, OBSERVED_MAX, Observation, Observe, ObservedKey,
-    Rejection, RequestId,
+    Actor, Command, CommandKind, CommandRecord, OBSERVED_MAX, Observation, Observe, ObservedKey, Rejection,
+    RequestId,
 };
 use state::{Delta, Moment, State};
 
@@ -30,6 +30,7 @@ pub(crate) fn check(state: &State, command: &Command) -> Result<(), Rejection> {
         | Command::NoteObservationGap(_)
         | Command::FoundCluster { .. }
         | Command::SetAutopilot { .. }
+        | Command::RaiseEpoch { .. }
         | Command::AnnounceServerKey { .. }
         | Command::ActivateRootKey(_)
         | Command::SealRootKey { .. }
@@ -116,7 +117,7 @@ impl Seen {
         let kind = CommandKind::Observe as u16;
         Seen {
             state: state.clone(),
-            at: Moment { index: ctx.index, time: ctx.time, epoch: EPOCH },
+            at: Moment { index: ctx.index, time: ctx.time, epoch: state.epoch() },
             record: CommandRecord { request: RequestId::default(), kind, actor: actor.clone() },
             events: Vec::new(),
         }

@@ -160,6 +160,7 @@ impl<'a> Making<'a> {
                 && state.sinks.is_same(&before.sinks)
                 && state.erasure.is_same(&before.erasure)
                 && state.recording == before.recording
+                && state.raised == before.raised
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }

@@ -129,6 +129,8 @@ pub enum ImageError {
     NoImage,
     #[error("format {0} of the state's image is not known to this server: it was written by a newer release")]
     UnknownFormat(u16),
+    #[error("epoch {0} of the state's image is not known to this server: it was written by a newer release")]
+    UnknownEpoch(u16),
     /// It is of another index than the caller says.
     #[error("the image of the state is of index {found}, where that of {expected} was expected")]
     Index { expected: Index, found: Index },

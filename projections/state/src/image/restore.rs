@@ -4,7 +4,7 @@ use std::sync::Arc;
 use base::pages::{PAGE_ROWS, Pages};
 use base::{IdMap, Index};
 use model::document::Job;
-use model::{Doc, Image};
+use model::{Doc, EPOCH, Image};
 
 use super::allocs::{Known, Pools};
 use super::chunks::{Chunks, at_once};
@@ -41,6 +41,12 @@ use crate::volume::Volumes;
 /// [`ImageError`]: there is no such state.
 pub fn restore(image: &Image) -> Result<State, ImageError> {
     let chunks = Chunks::of(image)?;
+    let settings = chunks.read(Table::Settings, |_, bytes, _| settings::decode(bytes))?;
+    let mut settings = settings.into_iter().next().unwrap_or_default();
+    // Before the rest is found to be wrong.
+    if let Some(epoch) = settings.raised.filter(|epoch| *epoch > EPOCH) {
+        return Err(ImageError::UnknownEpoch(epoch));
+    }
     let nodes = read_nodes(&chunks)?;
     let (jobs, released_jobs, versions) = read_jobs(&chunks)?;
     let evals = read_evals(&chunks, &jobs)?;
@@ -50,8 +56,6 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         (loads, relations::allocs_of_jobs(&jobs, &links))
     };
     let (by_id, (loads, of_jobs)) = at_once(|| relations::alloc_ids(&links), lists);
-    let settings = chunks.read(Table::Settings, |_, bytes, _| settings::decode(bytes))?;
-    let mut settings = settings.into_iter().next().unwrap_or_default();
     let deployments = read_deployments(&chunks)?;
     let jobs = finish_jobs(&chunks, jobs, released_jobs, of_jobs, &evals, &deployments)?;
     let contents = &chunks.contents;
@@ -78,6 +82,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         sinks: settings.sinks(),
         erasure: settings.erasure(),
         recording: settings.recording.take().map(Arc::new),
+        raised: settings.raised,
         variables: read_variables(&chunks, settings.variables_changed)?,
         services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),

@@ -55,6 +55,8 @@ pub(super) struct Settings {
     erasure: Option<erasure::Content>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<Recording>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raised: Option<u16>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -164,6 +166,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         sinks_changed: state.sinks.changed(),
         erasure: (state.erasure.changed() != Index::ZERO).then(|| state.erasure.content().clone()),
         recording: state.recording.as_deref().cloned(),
+        raised: state.raised,
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

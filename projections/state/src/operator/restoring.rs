@@ -47,6 +47,8 @@ impl State {
             restored.bring_back_to(at.index);
         }
         restored.cluster = self.cluster;
+        // What these servers know, whatever wrote the state.
+        restored.raised = self.raised;
         restored.requests = std::mem::take(&mut self.requests);
         let keyring = std::mem::replace(&mut restored.keyring, self.keyring.clone());
         restored.keyring.restored(at.index, &keyring);

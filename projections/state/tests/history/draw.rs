@@ -9,7 +9,7 @@ use model::document::{
 use model::event::*;
 use model::{
     AllocId, Autopilot, Chunk, ClientStatus, DeploymentId, DeploymentStatus, Desired, Doc, DrainStatus,
-    Eligibility, EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report,
+    EPOCH, Eligibility, EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report,
     SchedulerRules, SealedData, SealedKey, Template, TokenSecret, Trigger, VolumeKey, VolumeKind,
 };
 use state::State;
@@ -31,6 +31,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             62 => of_allocs(state, rng),
             63..65 => Some(of_volumes(state, rng)),
             65..70 => of_deployments(state, rng),
+            70 if state.epoch() < EPOCH => Some(vec![EpochRaised { epoch: EPOCH }.into()]),
             70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
             71 => Some(vec![configured(rng)]),
             72 => Some(vec![pool(state, rng)]),

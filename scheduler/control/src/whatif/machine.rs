@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::{Rng, Time};
 use model::command::Reply;
 use model::{
-    Actor, Command, CommandRecord, EPOCH, JobKey, NodeId, NodeStatus, Rejection, RequestId, SchedulerRules,
+    Actor, Command, CommandRecord, JobKey, NodeId, NodeStatus, Rejection, RequestId, SchedulerRules,
 };
 use rules::Context;
 use state::alloc::AllocRow;
@@ -163,7 +163,7 @@ impl Fork {
         let at = Moment {
             index: self.at.state.index.next(),
             time: self.at.now.max(self.at.state.time),
-            epoch: EPOCH,
+            epoch: self.at.state.epoch(),
         };
         let ctx = Context::new(at.index, at.time, self.rng.next());
         let mut ctx = ctx.with_job_count_max(self.at.job_count_max);

@@ -12,6 +12,7 @@ mod raft;
 mod root_keyring;
 mod scheduler;
 mod snapshot;
+mod upgrade;
 
 use crate::call::Command;
 
@@ -44,4 +45,6 @@ pub(super) const COMMANDS: &[&Command] = &[
     &snapshot::SAVE,
     &snapshot::INSPECT,
     &snapshot::RESTORE,
+    &upgrade::CHECK,
+    &upgrade::FINISH,
 ];

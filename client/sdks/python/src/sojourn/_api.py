@@ -1068,6 +1068,37 @@ class TaskNow(TypedDict):
     Trouble: str
 
 
+class UpgradeRaised(TypedDict):
+    """The cluster's epoch after an upgrade was finished."""
+
+    Epoch: int
+    Raised: bool
+    Index: int
+
+
+class UpgradeServer(TypedDict):
+    """A server of the raft cluster, and its release. Epoch 0: it is not known."""
+
+    ID: str
+    Name: str
+    Address: str
+    Version: str
+    Epoch: int
+    Status: str
+    Voter: bool
+
+
+class UpgradeStatus(TypedDict):
+    """How far an upgrade of the servers has come."""
+
+    Epoch: int
+    Next: int
+    Newest: int
+    Finished: bool
+    Problems: list[str]
+    Servers: list[UpgradeServer]
+
+
 class VariableErasure(TypedDict):
     """How far it is with the erasure of a variable that was forgotten. Ours."""
 
@@ -1379,6 +1410,16 @@ class Operations:
     ) -> Answer[None]:
         """Sets it."""
         return self.request("PUT", "/v1/operator/scheduler/scan", headers={"X-Sojourn-Request-Id": request_id}, body=body)
+
+    def upgrade_status(self) -> Answer[UpgradeStatus]:
+        """How far an upgrade of the servers has come: their releases, and what the cluster writes. Needs
+        `operator:read`."""
+        return self.request("GET", "/v1/operator/upgrade")
+
+    def finish_upgrade(self) -> Answer[UpgradeRaised]:
+        """Let the cluster write what every server knows; no older release can follow from then on. Needs
+        `operator:write`."""
+        return self.request("PUT", "/v1/operator/upgrade")
 
     def access(self) -> Answer[AclAccess]:
         """Who the caller is to this cluster, and what they may do, in coarse words."""
@@ -1863,6 +1904,16 @@ class AsyncOperations:
     ) -> Answer[None]:
         """Sets it."""
         return await self.request("PUT", "/v1/operator/scheduler/scan", headers={"X-Sojourn-Request-Id": request_id}, body=body)
+
+    async def upgrade_status(self) -> Answer[UpgradeStatus]:
+        """How far an upgrade of the servers has come: their releases, and what the cluster writes. Needs
+        `operator:read`."""
+        return await self.request("GET", "/v1/operator/upgrade")
+
+    async def finish_upgrade(self) -> Answer[UpgradeRaised]:
+        """Let the cluster write what every server knows; no older release can follow from then on. Needs
+        `operator:write`."""
+        return await self.request("PUT", "/v1/operator/upgrade")
 
     async def access(self) -> Answer[AclAccess]:
         """Who the caller is to this cluster, and what they may do, in coarse words."""

@@ -7,7 +7,7 @@ use api::{DecisionAgain, DecisionsAgain, PlacementAgain};
 use base::{Index, Time};
 use control::worker::GROUP_MAX;
 use history::{History, HistoryError};
-use model::{Algorithm, AllocId, Batch, EPOCH, EvalId, NodeId};
+use model::{Algorithm, AllocId, Batch, EvalId, FIRST_EPOCH, NodeId};
 use state::State;
 use state::eval::Eval;
 use state::operator::Configured;
@@ -241,8 +241,10 @@ impl Report<'_> {
             reasons.push(format!("scheduled by {algorithm}"));
         }
         let epoch = recorded.epoch;
-        if epoch != EPOCH {
-            reasons.push(format!("it was decided by the rules of epoch {epoch}, and these are of {EPOCH}"));
+        if epoch < FIRST_EPOCH {
+            reasons.push(format!(
+                "it was decided by the rules of epoch {epoch}, and these are of {FIRST_EPOCH}"
+            ));
         }
         reasons.join("; ")
     }

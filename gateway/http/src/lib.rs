@@ -47,3 +47,4 @@ pub use node_rpc::{FrameStream, NodeRoutes, NodeRpc, NodeRpcError, frames};
 pub use regions::{REGION, RegionError, Regions};
 pub use routes::{history_file, router};
 pub use storage::Storage;
+pub use ui::Folder as PageFolder;

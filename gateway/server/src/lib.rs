@@ -32,7 +32,7 @@ mod start;
 
 pub use delivery::AddressRules;
 pub use http_gateway::history_file;
-pub use http_gateway::{AccessSettings, NodeRoutes};
+pub use http_gateway::{AccessSettings, NodeRoutes, PageFolder};
 pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use lost_tail::{LostTail, lost_tail};

@@ -46,6 +46,8 @@ mod reload;
 mod separate_processes;
 mod services;
 mod snapshot;
+mod stopped_client;
+mod stopped_server;
 mod support;
 mod templates;
 mod tls;

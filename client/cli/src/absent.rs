@@ -6,8 +6,6 @@ const WINDOWS: &str = "for Windows only: here a service manager starts the agent
 /// Their names, and why they are not here; the groups follow from the names.
 const ABSENT: &[(&str, &str)] = &[
     ("operator raft migrate-backend", "nothing to do: there is one kind of log, and it needs no migration"),
-    ("setup consul", "not in this release: docs/consul.md says what to configure"),
-    ("setup vault", "not in this release: docs/vault.md says what to configure"),
     ("volume claim delete", "there are no sticky claims of host volumes here"),
     ("volume claim list", "there are no sticky claims of host volumes here"),
     ("windows service install", WINDOWS),

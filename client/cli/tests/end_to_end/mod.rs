@@ -45,6 +45,7 @@ mod regions;
 mod reload;
 mod separate_processes;
 mod services;
+mod setup;
 mod snapshot;
 mod stopped_client;
 mod stopped_server;

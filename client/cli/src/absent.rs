@@ -1,28 +1,11 @@
 //! Commands of Nomad that this program does not have: they answer so, with what to do instead, and not as if they had been
 //! misspelt.
 
-const RELEASE: &str = "not in this release";
 const WINDOWS: &str = "for Windows only: here a service manager starts the agent, as docs/install.md shows";
 
 /// Their names, and why they are not here; the groups follow from the names.
 const ABSENT: &[(&str, &str)] = &[
-    (
-        "operator client-state",
-        "not in this release: a node's state is what node status and alloc status show",
-    ),
-    (
-        "operator raft logs",
-        "not in this release: 'events -from start' prints what is in the log, as long as a server runs",
-    ),
     ("operator raft migrate-backend", "nothing to do: there is one kind of log, and it needs no migration"),
-    (
-        "operator raft state",
-        "not in this release: the state of any moment is what the commands show with -as-of",
-    ),
-    ("operator snapshot redact", RELEASE),
-    ("operator snapshot state", "not in this release: 'operator snapshot inspect' shows what a file holds"),
-    ("setup consul", "not in this release: docs/consul.md says what to configure"),
-    ("setup vault", "not in this release: docs/vault.md says what to configure"),
     ("volume claim delete", "there are no sticky claims of host volumes here"),
     ("volume claim list", "there are no sticky claims of host volumes here"),
     ("windows service install", WINDOWS),
@@ -53,7 +36,7 @@ mod tests {
         assert_eq!(named("windows service install").as_deref(), Some("windows service install"));
         assert_eq!(named("windows x").as_deref(), Some("windows"));
         assert_eq!(named("volume claim list").as_deref(), Some("volume claim list"));
-        assert_eq!(named("operator raft logs").as_deref(), Some("operator raft logs"));
+        assert_eq!(named("operator raft migrate-backend").as_deref(), Some("operator raft migrate-backend"));
         assert_eq!(named("operator raft"), None);
         assert_eq!(named("nothing at all"), None);
     }

@@ -36,6 +36,8 @@ pub(crate) struct Environment {
     pub home: String,
     /// Where fish and others keep their settings. Default: below `home`.
     pub config_home: String,
+    /// Where Consul and Vault are and what proves who asks, as their own programs read it: `CONSUL_…`, `VAULT_…`.
+    pub systems: BTreeMap<String, String>,
     /// Values of job variables: `NOMAD_VAR_name`.
     pub variables: BTreeMap<String, String>,
 }
@@ -50,6 +52,11 @@ impl Environment {
             }
         }
         environment
+    }
+
+    /// A variable of Consul or Vault; empty where it is not set.
+    pub(crate) fn of_systems(&self, name: &str) -> &str {
+        self.systems.get(name).map_or("", String::as_str)
     }
 
     fn take(&mut self, name: &str, value: String) {
@@ -76,6 +83,9 @@ impl Environment {
             "COMP_POINT" => self.completed_point = value.parse().ok(),
             "HOME" => self.home = value,
             "XDG_CONFIG_HOME" => self.config_home = value,
+            _ if name.starts_with("CONSUL_") || name.starts_with("VAULT_") => {
+                self.systems.insert(name.to_string(), value);
+            }
             _ => {
                 if let Some(variable) = name.strip_prefix("NOMAD_VAR_").filter(|name| !name.is_empty()) {
                     self.variables.insert(variable.to_string(), value);

@@ -42,6 +42,8 @@ pub(crate) enum Completion {
     Files,
     /// Ids of this search context.
     Ids(&'static str),
+    /// Blocks and keys of job files and agent configuration.
+    Reference,
 }
 
 /// A flag of any type, as a command lists it.

@@ -35,6 +35,7 @@ mod raw;
 mod reference;
 mod resolve;
 mod settings;
+mod tables;
 mod tail;
 mod task_log;
 mod top;

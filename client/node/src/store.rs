@@ -364,6 +364,16 @@ impl Store {
         }
     }
 
+    /// Of the hooks of an allocation and its tasks, as `<task, or nothing>/<hook>`, whether they are done.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn load_hooks_done(&self, alloc_id: &str) -> Result<BTreeMap<String, bool>, StoreError> {
+        let Some(keyspace) = self.keyspace() else { return Ok(BTreeMap::new()) };
+        let found = read_all::<HookState>(&keyspace, &format!("h/{alloc_id}/"))?;
+        Ok(found.into_iter().map(|(hook, state)| (hook, state.done)).collect())
+    }
+
     /// All allocations an earlier agent left.
     pub fn load(&self) -> Result<Vec<StoredAlloc>, StoreError> {
         let Some(keyspace) = &self.keyspace() else { return Ok(Vec::new()) };

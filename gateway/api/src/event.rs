@@ -33,7 +33,7 @@ pub struct Event {
 }
 
 /// The topics that events have. Whoever asks for another one would wait for ever.
-pub const TOPICS: [&str; 12] = [
+pub const TOPICS: [&str; 13] = [
     "Allocation",
     "Deployment",
     "Evaluation",
@@ -46,6 +46,7 @@ pub const TOPICS: [&str; 12] = [
     "ACLToken",
     "Variable",
     "Service",
+    "Recording",
 ];
 
 /// The id of one event, `index.ordinal`: a total order over all events.

@@ -9,6 +9,9 @@ use crate::AllocationTransition;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobWhy {
+    /// Why it is only approximate; left out where it is not, and inside of other answers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub approximate: String,
     #[serde(rename = "ID")]
     pub id: String,
     pub namespace: String,
@@ -72,6 +75,9 @@ pub struct DispatchNow {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentWhy {
+    /// Why it is only approximate; left out where it is not, and inside of other answers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub approximate: String,
     #[serde(rename = "ID")]
     pub id: String,
     #[serde(rename = "JobID")]
@@ -107,6 +113,9 @@ pub struct DeploymentGroup {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeWhy {
+    /// Why it is only approximate; left out where it is not, and inside of other answers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub approximate: String,
     #[serde(rename = "ID")]
     pub id: String,
     pub name: String,
@@ -130,6 +139,9 @@ pub struct NodeWhy {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct WhyNot {
+    /// Why it is only approximate; left out where it is not, and inside of other answers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub approximate: String,
     #[serde(rename = "JobID")]
     pub job_id: String,
     /// The job was stopped, so nothing of it is placed anywhere.
@@ -180,6 +192,9 @@ pub struct Wait {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EvalWhy {
+    /// Why it is only approximate; left out where it is not, and inside of other answers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub approximate: String,
     #[serde(rename = "ID")]
     pub id: String,
     #[serde(rename = "JobID")]
@@ -216,6 +231,9 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocWhy {
+    /// Why it is only approximate; left out where it is not, and inside of other answers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub approximate: String,
     #[serde(rename = "ID")]
     pub id: String,
     pub name: String,

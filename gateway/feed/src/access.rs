@@ -94,6 +94,7 @@ fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
         variable: None,
         service: None,
         access: Some(document),
+        gap: None,
         command: 0,
         fact: 0,
     }

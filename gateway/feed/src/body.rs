@@ -11,6 +11,7 @@ use state::State;
 
 use super::access::{self, AccessDocument};
 use super::entries::{Entry, Row, metadata};
+use super::gap::GapDocument;
 use super::service::registration;
 
 #[derive(Serialize)]
@@ -53,6 +54,8 @@ struct Payload {
     service: Option<ServiceRegistration>,
     #[serde(flatten)]
     access: Option<AccessDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observation_gap: Option<GapDocument>,
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
@@ -117,6 +120,8 @@ fn payload_before(before: &State, entry: &Entry) -> Option<Payload> {
             let row = before.services.of_alloc(alloc).iter().find(|row| row.service.id == key)?;
             return Some(Payload { service: Some(registration(row)), ..nothing });
         }
+        // Each is one of its own.
+        Row::Gap(_) => return None,
         Row::Access(_) => {
             return Some(Payload { access: Some(access::current(before, entry.topic, key)?), ..nothing });
         }
@@ -165,5 +170,6 @@ fn payload(state: &State, entry: &Entry) -> Payload {
         }
         Row::Service(_) => Payload { service: entry.service.as_deref().cloned(), ..nothing },
         Row::Access(_) => Payload { access: entry.access.clone(), ..nothing },
+        Row::Gap(_) => Payload { observation_gap: entry.gap.as_deref().cloned(), ..nothing },
     }
 }

@@ -18,6 +18,7 @@ use state::variable::Variable;
 use state::{FoldError, State};
 
 use crate::access::{Access, AccessDocument};
+use crate::gap::{self, GapDocument};
 use crate::service::registration;
 
 /// An event of the stream without its payload: all that filters look at.
@@ -38,6 +39,8 @@ pub struct Entry {
     pub service: Option<Box<ServiceRegistration>>,
     /// What it is about, where that has no row: there may be none any more after the batch.
     pub access: Option<AccessDocument>,
+    /// What was not seen of another cluster.
+    pub gap: Option<Box<GapDocument>>,
     /// The position of the command that it followed from in its batch.
     pub command: u16,
     /// The position of the fact in its batch that it is listed for.
@@ -58,6 +61,8 @@ pub enum Row {
     Service(u32),
     /// Which one of those that the batch names: what belongs to access control has no rows.
     Access(u32),
+    /// Which one of those that the batch names.
+    Gap(u32),
 }
 
 pub const NODE: &str = api::TOPICS[4];
@@ -67,6 +72,7 @@ pub const ALLOCATION: &str = api::TOPICS[0];
 pub const DEPLOYMENT: &str = api::TOPICS[1];
 pub const VARIABLE: &str = api::TOPICS[10];
 pub const SERVICE: &str = api::TOPICS[11];
+pub const RECORDING: &str = api::TOPICS[12];
 
 /// Folds a batch and lists its entries.
 ///
@@ -103,6 +109,8 @@ pub(crate) fn between(before: &State, after: &State, batch: &Batch) -> Vec<Entry
     }
     let mut entries = listing.entries;
     entries.extend(access.entries(after));
+    // Behind everything else: ids that readers have stored stay what they were.
+    entries.extend(gap::entries(batch));
     entries
 }
 
@@ -169,7 +177,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::VariableLockReleased(_) => Some("VariableUpdated"),
         Event::ServicesRegistered(_) => Some("ServiceRegistration"),
         Event::ServicesDeregistered(_) => Some("ServiceDeregistration"),
-        // Nomad's stream has nothing of the kind, or `access` lists it.
+        // Nomad's stream has nothing of the kind, or `access` or `gap` lists it.
         _ => None,
     }
 }
@@ -375,6 +383,7 @@ impl Listing<'_> {
             variable: Some(Box::new(shown)),
             service: None,
             access: None,
+            gap: None,
             command: self.command,
             fact: self.fact,
         });
@@ -409,6 +418,7 @@ impl Listing<'_> {
             variable: None,
             service: Some(Box::new(shown)),
             access: None,
+            gap: None,
             command: self.command,
             fact: self.fact,
         });
@@ -464,11 +474,25 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
             (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
         Row::Access(_) => unreachable!("access control brings its own entries"),
+        Row::Gap(_) => unreachable!("a gap brings its own entry"),
         Row::Service(_) => unreachable!("a service brings its own entry"),
         Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
-    let (variable, service, access) = (None, None, None);
-    Entry { topic, kind, key, namespace, filter_keys, row, variable, service, access, command: 0, fact: 0 }
+    let (variable, service, access, gap) = (None, None, None, None);
+    Entry {
+        topic,
+        kind,
+        key,
+        namespace,
+        filter_keys,
+        row,
+        variable,
+        service,
+        access,
+        gap,
+        command: 0,
+        fact: 0,
+    }
 }
 
 /// A variable without its items, and without its lock: who knows the id of a lock holds it.

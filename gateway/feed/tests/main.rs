@@ -2,6 +2,7 @@
 
 mod access;
 mod readers;
+mod recording;
 mod resume;
 mod shape;
 mod support;

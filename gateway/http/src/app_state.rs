@@ -101,6 +101,8 @@ pub struct AgentInfo {
     pub metrics_host: bool,
     /// The web page is served.
     pub ui: bool,
+    /// In place of our own.
+    pub ui_folder: Option<ui::Folder>,
     /// Headers that the operator wants on every answer.
     pub response_headers: BTreeMap<String, String>,
 }

@@ -32,6 +32,7 @@ mod rewriting;
 mod routes;
 mod sealing;
 mod storage;
+mod tables;
 mod view;
 
 pub use access::AccessSettings;
@@ -41,9 +42,12 @@ pub use cluster_admin::{
     ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, PeerName, SnapshotFile, Snapshots,
 };
 pub use error::Failure;
+pub use events::history_line;
 pub use gate::Gate;
 pub use jobspec::ImpliedIdentities;
 pub use node_rpc::{FrameStream, NodeRoutes, NodeRpc, NodeRpcError, frames};
 pub use regions::{REGION, RegionError, Regions};
 pub use routes::{history_file, router};
 pub use storage::Storage;
+pub use tables::{Rows as TableRows, tables};
+pub use ui::Folder as PageFolder;

@@ -12,7 +12,7 @@ use control::GarbageSettings;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use delivery::AddressRules;
-use http_gateway::{AccessSettings, NodeRoutes};
+use http_gateway::{AccessSettings, NodeRoutes, PageFolder};
 use keyring::{IntroductionSettings, RootKeySettings};
 use listener::AddressLimit;
 use metrics::NodeFigures;
@@ -79,6 +79,8 @@ pub struct Settings {
     pub metrics_host: bool,
     /// The web page is served.
     pub ui: bool,
+    /// In place of our own.
+    pub ui_folder: Option<PageFolder>,
     /// The metrics of the node in the same process, once there is one.
     pub node_figures: NodeFigures,
     /// What that node answers itself over HTTP.

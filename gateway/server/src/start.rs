@@ -356,6 +356,7 @@ fn agent_info(
         prometheus: settings.prometheus,
         metrics_host: settings.metrics_host,
         ui: settings.ui,
+        ui_folder: settings.ui_folder.clone(),
         response_headers: settings.response_headers.clone(),
     }
 }

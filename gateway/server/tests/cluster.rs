@@ -334,6 +334,7 @@ impl Cluster {
             prometheus: true,
             metrics_host: false,
             ui: true,
+            ui_folder: None,
             node_figures: Default::default(),
             node_routes: Default::default(),
             sink_addresses: Default::default(),

@@ -262,6 +262,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         prometheus: true,
         metrics_host: false,
         ui: true,
+        ui_folder: None,
         node_figures: Default::default(),
         node_routes: Default::default(),
         sink_addresses: Default::default(),

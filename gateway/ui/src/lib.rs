@@ -7,12 +7,16 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod folder;
+
 use std::fmt;
 use std::io::Write;
 use std::sync::LazyLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+
+pub use folder::{FILE_BYTES_MAX, FOLDER_HEADERS, Folder, FolderFile};
 
 /// Most bytes of all files together, compressed: what a browser on a slow line has to wait for.
 pub const GZIPPED_MAX: usize = 120 * 1024;

@@ -38,6 +38,6 @@ pub use journal::{Archive, Found, OpenError, RaftJournal, Settings};
 pub use members::MemberError;
 pub use message::MESSAGE_BYTES_MAX;
 pub use peers::{NoPeers, PeerError, Peers};
-pub use recovery::{LogEnd, go_on_alone, log_end};
+pub use recovery::{LogEnd, go_on_alone, log_end, logged_members};
 pub use since_image::{TAIL, Tail};
 pub use status::{Member, Progress, Status};

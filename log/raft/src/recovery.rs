@@ -1,18 +1,20 @@
 //! A cluster that lost most of its servers for good goes on from the log of one that is left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 
 use base::Index;
-use journal::store::{self, Directory, Done, Driving, Entry, Payload, RETENTION, Store, StoreError};
+use journal::store::{self, Directory, Done, Driving, Entry, Payload, RETENTION, Reader, Store, StoreError};
 use openraft::BasicNode;
 use openraft::vote::leader_id_std::LeaderId;
 
 use crate::config::{Membership, Vote};
 use crate::formats;
 use crate::journal::OpenError;
+use crate::status::Member;
 
 /// A spare segment is made when a log is opened, and the next server to open it takes what it finds.
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -29,15 +31,34 @@ pub struct LogEnd {
     pub oldest: Index,
 }
 
-/// Where the log in that directory ends; `None` if nothing was ever written. No process may use it meanwhile.
+/// Where the log in that directory ends; `None` if nothing was ever written. Nothing is changed.
 ///
 /// # Errors
 /// The log is damaged, in use, or not there.
 pub fn log_end(dir: &Path) -> Result<Option<LogEnd>, OpenError> {
-    let store = open(dir)?;
-    let end = end_of(&store);
-    store.close();
-    Ok(end)
+    is_there(dir)?;
+    let log = Reader::open(dir)?;
+    Ok(log.last().map(|last| LogEnd {
+        term: last.term,
+        entry: last.index,
+        index: log.batch_at(last.index),
+        oldest: log.horizon(),
+    }))
+}
+
+/// The members of the cluster from an entry of the log on.
+///
+/// # Errors
+/// The entry's payload is none of members.
+pub fn logged_members(payload: &[u8]) -> io::Result<Vec<Member>> {
+    let members = formats::membership(payload)?;
+    let voters: BTreeSet<u64> = members.voter_ids().collect();
+    let member = |(node, at): (&u64, &BasicNode)| Member {
+        node: *node,
+        address: at.addr.clone(),
+        voter: voters.contains(node),
+    };
+    Ok(members.nodes().map(member).collect())
 }
 
 /// Makes a server the only one of its cluster: the last entry of its log says so. Everything in the log counts from now on,
@@ -80,10 +101,15 @@ fn end_of(store: &Store) -> Option<LogEnd> {
     })
 }
 
-fn open(dir: &Path) -> Result<Store, OpenError> {
-    if !dir.is_dir() {
-        return Err(OpenError::Consensus(format!("there is no directory {}", dir.display())));
+fn is_there(dir: &Path) -> Result<(), OpenError> {
+    match dir.is_dir() {
+        true => Ok(()),
+        false => Err(OpenError::Consensus(format!("there is no directory {}", dir.display()))),
     }
+}
+
+fn open(dir: &Path) -> Result<Store, OpenError> {
+    is_there(dir)?;
     let settings = store::Settings {
         segment_bytes: SEGMENT_BYTES,
         retention: RETENTION,

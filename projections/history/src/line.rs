@@ -49,7 +49,7 @@ impl Line {
     ///
     /// # Errors
     /// The batch cannot be read.
-    pub(crate) fn all(batch: &EncodedBatch) -> Result<Vec<Line>, FrameError> {
+    pub fn all(batch: &EncodedBatch) -> Result<Vec<Line>, FrameError> {
         let commands = batch.commands()?;
         let mut lines = Vec::new();
         let mut observed = None;

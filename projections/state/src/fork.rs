@@ -21,4 +21,12 @@ impl State {
         fork.settle_digest();
         fork
     }
+
+    /// This state without the private halves of root keys, and how many copies of them it had. They are sealed, each
+    /// for a server; what is left proves what was signed, and opens and signs nothing.
+    pub fn without_private_keys(&self) -> (State, usize) {
+        let mut fork = self.clone();
+        let sealed = fork.keyring.forget_private_halves();
+        (fork, sealed)
+    }
 }

@@ -73,6 +73,7 @@ pub(super) fn server_settings(
         prometheus: settings.prometheus_metrics,
         metrics_host: !settings.telemetry.disable_hostname,
         ui: settings.ui.enabled,
+        ui_folder: settings.ui.folder.clone(),
         node_figures: node_figures.clone(),
         node_routes: node_routes.clone(),
         sink_addresses: settings.server.sinks.clone(),

@@ -7,7 +7,7 @@ use crate::reference::{Entry, Found, Reference};
 pub(super) static COMMAND: Command = Command {
     name: "explain",
     aliases: &[],
-    arguments: "[<name>]",
+    arguments: "[<block or key>]",
     summary: "Print what a block or a key of job files and agent configuration means.",
     details: "Names have dots between them, like job.group.network.mode or agent.client; the end of one will do, like\n\
               network.mode. Without a name it lists where to begin. The same text stands in docs/reference.",

@@ -36,6 +36,7 @@ mod replay;
 mod scaling;
 mod server;
 mod service;
+mod setup;
 mod sink;
 mod status;
 mod system;
@@ -101,6 +102,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         scaling::COMMANDS,
         server::COMMANDS,
         service::COMMANDS,
+        setup::COMMANDS,
         system::COMMANDS,
         tls::COMMANDS,
         var::COMMANDS,
@@ -134,8 +136,11 @@ mod tests {
     ];
 
     /// Groups of flags of which commands read single ones.
-    const GROUPS: [(&str, &[&str]); 2] =
-        [("OBJECT_FLAGS", &["JSON", "TEMPLATE"]), ("JOB_FILE_FLAGS", &["VAR", "VAR_FILE", "HCL2_STRICT"])];
+    const GROUPS: [(&str, &[&str]); 3] = [
+        ("OBJECT_FLAGS", &["JSON", "TEMPLATE"]),
+        ("JOB_FILE_FLAGS", &["VAR", "VAR_FILE", "HCL2_STRICT"]),
+        ("SETUP_FLAGS", &["DESTROY", "YES", "JWKS_URL", "JWKS_CA_FILE"]),
+    ];
 
     /// A source file up to its tests.
     fn production(path: &Path) -> String {

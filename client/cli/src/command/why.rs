@@ -86,45 +86,54 @@ async fn not(call: Call) -> Outcome {
     let node = resolve::node_or_name(&client, &style, node).await?;
     let query = Query::new().namespace(&namespace);
     let why = client.why_not(&id, &node, query).await.doing("explaining job")?;
-    print(&call, &why, layout::why::not)
+    print(&call, (&why, &why.approximate), layout::why::not)
 }
 
 async fn job(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let why = client.explain_job(&id, Query::new().namespace(&namespace)).await.doing("explaining job")?;
-    print(&call, &why, layout::why::job)
+    print(&call, (&why, &why.approximate), layout::why::job)
 }
 
 async fn eval(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::evaluation(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_evaluation(&id).await.doing("explaining evaluation")?;
-    print(&call, &why, layout::why::eval)
+    print(&call, (&why, &why.approximate), layout::why::eval)
 }
 
 async fn alloc(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::known_allocation(&client, &style, call.one_argument()?).await?;
     let why = client.explain_allocation(&id).await.doing("explaining allocation")?;
-    print(&call, &why, layout::why::alloc)
+    print(&call, (&why, &why.approximate), layout::why::alloc)
 }
 
 async fn deployment(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::deployment(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_deployment(&id).await.doing("explaining deployment")?;
-    print(&call, &why, layout::why::deployment)
+    print(&call, (&why, &why.approximate), layout::why::deployment)
 }
 
 async fn node(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::node(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_node(&id).await.doing("explaining node")?;
-    print(&call, &why, layout::why::node)
+    print(&call, (&why, &why.approximate), layout::why::node)
 }
 
-fn print<T: Serialize>(call: &Call, why: &T, layout: fn(&OutputStyle, &T) -> String) -> Outcome {
-    write_out(if call.args.switch(&JSON) { json(why) } else { layout(&call.style(), why) });
+/// An answer that is only approximate says so before anything else.
+fn print<T: Serialize>(
+    call: &Call,
+    (why, approximate): (&T, &str),
+    layout: fn(&OutputStyle, &T) -> String,
+) -> Outcome {
+    let as_json = call.args.switch(&JSON);
+    if !as_json && !approximate.is_empty() {
+        write_out(format!("Approximate: {approximate}\n\n"));
+    }
+    write_out(if as_json { json(why) } else { layout(&call.style(), why) });
     Ok(0)
 }

@@ -13,6 +13,7 @@ use api::SearchRequest;
 use crate::call::{Call, Command};
 use crate::environment::Environment;
 use crate::flags::{self, Completion, FlagSpec, Takes};
+use crate::reference::Reference;
 
 /// How long a search for candidates may take.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -96,6 +97,7 @@ fn candidates_of(
     match completion {
         Completion::Nothing => Vec::new(),
         Completion::Files => files(last),
+        Completion::Reference => names_of_reference(last),
         Completion::Ids(context) => {
             let environment = environment.clone();
             search_ids(
@@ -108,7 +110,8 @@ fn candidates_of(
 }
 
 fn argument_completion(arguments: &str) -> Completion {
-    const ARGUMENTS: [(&str, Completion); 14] = [
+    const ARGUMENTS: [(&str, Completion); 15] = [
+        ("<block or key>", Completion::Reference),
         ("<allocation>", Completion::Ids("allocs")),
         ("<deployment id>", Completion::Ids("deployment")),
         ("<evaluation>", Completion::Ids("evals")),
@@ -126,6 +129,24 @@ fn argument_completion(arguments: &str) -> Completion {
     ];
     let starts = |(text, _): &&(&str, Completion)| arguments.trim_start_matches('[').starts_with(text);
     ARGUMENTS.iter().find(starts).map_or(Completion::Nothing, |(_, completion)| *completion)
+}
+
+/// What `explain` knows, name by name as paths of files are completed: whole paths, or the ends of them.
+fn names_of_reference(last: &str) -> Vec<String> {
+    let reference = Reference::read();
+    if last.is_empty() {
+        return reference.top().iter().map(|entry| entry.path.clone()).collect();
+    }
+    let mut found = BTreeSet::new();
+    for path in reference.paths() {
+        let inner = path.match_indices('.').map(|(at, _)| at + 1);
+        let ends = [0].into_iter().chain(inner).map(|at| &path[at..]);
+        for end in ends.filter(|end| end.starts_with(last)) {
+            let next = end[last.len()..].find('.').map_or(end.len(), |at| last.len() + at);
+            found.insert(end[..next].to_string());
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// Ids that begin with the word, from a server's search. Errors are not shown while the user types.
@@ -194,6 +215,18 @@ mod tests {
         let line = format!("nomad job plan {}/we", folder.path().display());
         assert_eq!(typed(&line), [format!("{}/web.nomad.hcl", folder.path().display())]);
         assert_eq!(typed(&format!("nomad plan -var-file {}/w", folder.path().display())).len(), 1);
+    }
+
+    #[test]
+    fn blocks_and_keys_are_offered_name_by_name() {
+        assert_eq!(typed("nomad explain "), ["agent", "job", "locals", "variable", "variables"]);
+        assert_eq!(typed("nomad explain job.gro"), ["job.group"]);
+        let below = typed("nomad explain job.group.net");
+        assert_eq!(below, ["job.group.network"]);
+        assert!(typed("nomad explain network.mo").contains(&"network.mode".to_string()));
+        assert!(typed("nomad explain node_cl").contains(&"node_class".to_string()));
+        assert_eq!(typed("nomad explain no_such_key"), [""; 0]);
+        assert_eq!(typed("nomad explain -j"), ["-json"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use keyring::IntroductionSettings;
 use node::drain::ShutdownDrain;
 use node::settings::HostVolume;
 use node::users::DynamicUsers;
+use server::PageFolder;
 
 use super::dns;
 use super::network;
@@ -92,6 +93,17 @@ pub(super) fn file(
 fn ui(settings: &mut AgentSettings, mut section: Section, refused: &mut Refused) {
     refused.set(&mut section, "enabled", &mut settings.ui.enabled);
     refused.set(&mut section, "show_cli_hints", &mut settings.ui.show_cli_hints);
+    let mut folder: Option<PathBuf> = None;
+    refused.set_option(&mut section, "dir", &mut folder);
+    if let Some(path) = folder {
+        match PageFolder::open(&path) {
+            Ok(folder) => settings.ui.folder = Some(folder),
+            Err(error) => {
+                let expected = format!("\"dir\" {}: expected a directory with an index.html", path.display());
+                refused.also(Err(section.wrong(format!("{expected}: {error}"))));
+            }
+        }
+    }
     settings.notes.extend(unsupported::ui(&mut section));
     refused.done(section);
 }

@@ -28,6 +28,14 @@ const DEV: Flag<bool> =
     Flag::switch("dev", "Server and client in one process, on 127.0.0.1, without persistent state.");
 const SERVER: Flag<bool> = Flag::switch("server", "Run a server.");
 const CLIENT: Flag<bool> = Flag::switch("client", "Run a client.");
+const ACL_ENABLED: Flag<bool> = Flag::switch("acl-enabled", "Switch access control on.");
+const ACL_REPLICATION_TOKEN: Flag<String> = Flag::value(
+    "acl-replication-token",
+    "SECRET",
+    "What a server reads policies, roles, global tokens, namespaces and node pools of the authoritative region with.",
+);
+const AUTHORITATIVE_REGION: Flag<String> =
+    Flag::value("authoritative-region", "NAME", "The region that decides on rights for all regions.");
 const BOOTSTRAP_EXPECT: Flag<u32> =
     Flag::number("bootstrap-expect", "N", "Servers to wait for before the cluster is bootstrapped.");
 const ENCRYPT: Flag<String> =
@@ -78,6 +86,9 @@ pub(crate) const AGENT_FLAGS: FlagList = &[
     &DEV,
     &SERVER,
     &CLIENT,
+    &ACL_ENABLED,
+    &ACL_REPLICATION_TOKEN,
+    &AUTHORITATIVE_REGION,
     &BOOTSTRAP_EXPECT,
     &ENCRYPT,
     &JOIN,
@@ -194,6 +205,9 @@ fn flags(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
     text(&NODE_POOL, &mut settings.client.node_pool);
     text(&CLIENT_INTRO_TOKEN, &mut settings.client.intro_token);
     text(&NETWORK_INTERFACE, &mut settings.client.network_interface);
+    text(&AUTHORITATIVE_REGION, &mut settings.server.authoritative_region);
+    text(&ACL_REPLICATION_TOKEN, &mut settings.server.replication_token);
+    settings.acl.enabled = args.given_switch(&ACL_ENABLED).unwrap_or(settings.acl.enabled);
     settings.data_dir = path(&DATA_DIR).or(settings.data_dir.take());
     settings.client.state_dir = path(&STATE_DIR).or(settings.client.state_dir.take());
     settings.client.alloc_dir = path(&ALLOC_DIR).or(settings.client.alloc_dir.take());

@@ -48,6 +48,7 @@ use node::templates::TemplateSettings;
 use node::users::DynamicUsers;
 use server::AccessSettings;
 use server::AddressRules;
+use server::PageFolder;
 use server::RootKeySettings;
 use server::gossip::Key;
 
@@ -79,6 +80,8 @@ pub(crate) struct UiSettings {
     pub enabled: bool,
     /// Commands name the page of what they show.
     pub show_cli_hints: bool,
+    /// What is served in place of our own page.
+    pub folder: Option<PageFolder>,
 }
 
 impl Default for TelemetrySettings {
@@ -377,7 +380,7 @@ impl AgentSettings {
             enable_debug: false,
             prometheus_metrics: false,
             telemetry: TelemetrySettings::default(),
-            ui: UiSettings { enabled: true, show_cli_hints: true },
+            ui: UiSettings { enabled: true, show_cli_hints: true, folder: None },
             response_headers: BTreeMap::new(),
             server: ServerSettings {
                 enabled: false,

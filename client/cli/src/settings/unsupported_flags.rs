@@ -28,7 +28,6 @@ const IGNORED: FlagList = &[
 
 /// Flags that are rejected.
 const REJECTED: FlagList = &[
-    &text("acl-replication-token"),
     &text("consul-address"),
     &text("consul-auth"),
     &text("consul-ca-file"),
@@ -54,7 +53,6 @@ const REJECTED: FlagList = &[
     &text("vault-key-file"),
     &text("vault-namespace"),
     &text("vault-tls-server-name"),
-    &yes("acl-enabled"),
     &yes("consul-auto-advertise"),
     &yes("consul-checks-use-advertise"),
     &yes("consul-client-auto-join"),
@@ -108,10 +106,10 @@ mod tests {
 
     #[test]
     fn unsupported_flags_are_rejected_or_noted() {
-        assert_eq!(notes(&["-rejoin", "-acl-enabled=false"]).unwrap(), ["-rejoin has no effect"]);
+        assert_eq!(notes(&["-rejoin", "-dev-consul=false"]).unwrap(), ["-rejoin has no effect"]);
         let refused = notes(&["-consul-address=127.0.0.1:8500"]).unwrap_err();
         assert_eq!(refused, "-consul-address is not supported by this release: leave it out");
-        let refused = notes(&["-dev-vault", "-vault-enabled=false", "-acl-enabled"]).unwrap_err();
-        assert_eq!(refused, "not supported by this release: -acl-enabled, -dev-vault: leave them out");
+        let refused = notes(&["-dev-vault", "-vault-enabled=false", "-dev-connect"]).unwrap_err();
+        assert_eq!(refused, "not supported by this release: -dev-connect, -dev-vault: leave them out");
     }
 }

@@ -210,3 +210,55 @@ fn area() -> Rect {
 pub(crate) fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::process::Command;
+
+    use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+    use rustix::termios::LocalModes;
+
+    use super::*;
+
+    /// Set in the process that is started below.
+    const IN_A_TERMINAL: &str = "TOP_TEST_PANICS_IN_A_TERMINAL";
+    const PANIC: &str = "in the middle of it";
+
+    /// Not a test of its own: what [`a_panic_finds_the_terminal_as_it_was`] runs in a terminal.
+    #[test]
+    fn panics_in_a_terminal() {
+        if std::env::var_os(IN_A_TERMINAL).is_some() {
+            let _screen = Screen::open().unwrap_or_else(|error| panic!("no screen: {error:?}"));
+            panic!("{PANIC}");
+        }
+    }
+
+    #[test]
+    fn a_panic_finds_the_terminal_as_it_was() {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).unwrap();
+        unlockpt(&master).unwrap();
+        let slave = ioctl_tiocgptpeer(&master, flags).unwrap();
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.args(["--exact", "top::screen::tests::panics_in_a_terminal", "--nocapture"]);
+        program.env(IN_A_TERMINAL, "1").env("RUST_BACKTRACE", "0");
+        program.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
+        let mut child = program.spawn().unwrap();
+        // Its ends of the terminal are open as long as this is there.
+        drop(program);
+        let (mut master, mut seen, mut chunk) = (File::from(master), Vec::new(), [0; 4096]);
+        // Nobody has the other end any more: that is an error.
+        while let Ok(length @ 1..) = master.read(&mut chunk) {
+            seen.extend_from_slice(&chunk[..length]);
+        }
+        assert!(!child.wait().unwrap().success());
+        let seen = String::from_utf8_lossy(&seen).into_owned();
+        let at = |text: &str| seen.find(text).unwrap_or_else(|| panic!("no {text:?} in {seen:?}"));
+        let (begun, ended) = (at(&ToAlternateScreen.to_string()), at(&ToMainScreen.to_string()));
+        assert!(begun < ended && ended < at(PANIC), "it is read on the screen that stays: {seen:?}");
+        let modes = tcgetattr(&master).unwrap().local_modes;
+        assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO), "{modes:?}");
+    }
+}

@@ -281,8 +281,7 @@ fn commands_of_nomad_that_are_not_here_say_so() {
         (&["windows"][..], "for Windows only"),
         (&["windows", "service", "install"], "for Windows only"),
         (&["volume", "claim", "-help"], "there are no sticky claims"),
-        (&["setup", "vault"], "docs/vault.md"),
-        (&["operator", "raft", "state"], "-as-of"),
+        (&["operator", "raft", "migrate-backend"], "one kind of log"),
     ] {
         let shown = Cluster::answering(&[]).run(words);
         assert_eq!(shown.code, 1, "{words:?}");

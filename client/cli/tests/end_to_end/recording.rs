@@ -73,6 +73,14 @@ fn a_recording_is_as_the_cluster_is_and_remembers_what_that_was() {
         status.lines().any(|line| line.starts_with("Client Status") && line.ends_with("running")),
         "{status}"
     );
+    let why = recorder.run(&agent, &["why", "job", "early"]).expect_success();
+    let from = format!("recomputed from the state that was observed of http://{}: ", agent.config.http);
+    assert!(why.starts_with(&format!("Approximate: {from}")), "{why}");
+    for of in ["job/early", &format!("allocation/{late}")] {
+        let why = recorder.get(&agent, &format!("/v1/{of}/explain"));
+        assert!(why["Approximate"].as_str().unwrap().starts_with(&from), "{of}: {why}");
+        assert!(agent.get(&format!("/v1/{of}/explain")).get("Approximate").is_none());
+    }
     let refused = recorder.run(&agent, &["job", "stop", "early"]).expect_failure();
     assert!(refused.contains("this is a recording of http://"), "{refused}");
     assert_eq!(recorder.process.interrupt(), 0);

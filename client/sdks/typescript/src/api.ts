@@ -14,6 +14,8 @@ export interface AclAccess {
 
 /** The answer of `GET /v1/allocation/:id/explain`. */
 export interface AllocWhy {
+  /** Why it is only approximate; left out where it is not. */
+  Approximate: string;
   ID: string;
   Name: string;
   JobID: string;
@@ -178,6 +180,8 @@ export interface DeploymentGroup {
 
 /** The answer of `GET /v1/deployment/:id/explain`. */
 export interface DeploymentWhy {
+  /** Why it is only approximate; left out where it is not. */
+  Approximate: string;
   ID: string;
   JobID: string;
   Namespace: string;
@@ -240,6 +244,8 @@ export interface ErasurePending {
 
 /** The answer of `GET /v1/evaluation/:id/explain`. */
 export interface EvalWhy {
+  /** Why it is only approximate; left out where it is not. */
+  Approximate: string;
   ID: string;
   JobID: string;
   Namespace: string;
@@ -829,6 +835,8 @@ export interface JobDoctor {
 
 /** The answer of `GET /v1/job/:id/explain`. */
 export interface JobWhy {
+  /** Why it is only approximate; left out where it is not. */
+  Approximate: string;
   ID: string;
   Namespace: string;
   Type: string;
@@ -891,6 +899,8 @@ export interface NearMiss {
 
 /** The answer of `GET /v1/node/:id/explain`. */
 export interface NodeWhy {
+  /** Why it is only approximate; left out where it is not. */
+  Approximate: string;
   ID: string;
   Name: string;
   Status: string;
@@ -1054,6 +1064,8 @@ export interface Wait {
 
 /** The answer of `GET /v1/node/:id/explain/:job`: why none of it is placed on a node. */
 export interface WhyNot {
+  /** Why it is only approximate; left out where it is not. */
+  Approximate: string;
   JobID: string;
   /** The job was stopped, so nothing of it is placed anywhere. */
   Stopped: boolean;

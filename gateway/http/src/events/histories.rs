@@ -299,7 +299,8 @@ pub(super) fn answered<T: serde::Serialize>(server: &AppState, index: Index, vie
     Ok(answer::with_meta(answer::json(view), &meta))
 }
 
-fn line(of: &Line) -> HistoryLine {
+/// As the API shows it.
+pub fn line(of: &Line) -> HistoryLine {
     HistoryLine {
         index: of.index.0,
         ordinal: u32::from(of.ordinal),

@@ -14,6 +14,7 @@ mod source;
 mod tests;
 
 pub(crate) use acks::Acks;
+pub use histories::line as history_line;
 pub(crate) use histories::{find_alloc, may_see, transition, unknown_alloc};
 pub(crate) use route::router;
 pub(crate) use sinks::gauges as sink_gauges;

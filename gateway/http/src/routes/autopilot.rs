@@ -6,6 +6,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use base::{Duration, Index};
 use model::{Autopilot, Command, Rejection};
+use state::State;
 use state::operator::Configured;
 
 use crate::access::ReadOperator;
@@ -21,11 +22,9 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/operator/autopilot/health", get(health))
 }
 
-/// Before the first leader wrote it down: what holds anyway.
 async fn configuration(With(server): With<AppState>, read: Read<ReadOperator>) -> Answer {
     let (state, _) = server.moment(&read).await?;
-    let unset = Configured { rules: Autopilot::default(), created: Index::ZERO, modified: Index::ZERO };
-    Ok(answer::json(&view(state.operator.autopilot.as_ref().unwrap_or(&unset))))
+    Ok(answer::json(&view(&state)))
 }
 
 /// The whole configuration is replaced. `cas` that does not match is no failure: the answer is `false`.
@@ -78,7 +77,10 @@ fn rules(wanted: &AutopilotConfiguration) -> Result<Autopilot, Failure> {
     })
 }
 
-fn view(configured: &Configured<Autopilot>) -> AutopilotConfiguration {
+/// Before the first leader wrote it down: what holds anyway.
+pub(crate) fn view(state: &State) -> AutopilotConfiguration {
+    let unset = Configured { rules: Autopilot::default(), created: Index::ZERO, modified: Index::ZERO };
+    let configured = state.operator.autopilot.as_ref().unwrap_or(&unset);
     let rules = &configured.rules;
     AutopilotConfiguration {
         cleanup_dead_servers: rules.cleanup_dead_servers,

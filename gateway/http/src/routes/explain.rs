@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{AllocWhy, DeploymentWhy, EvalWhy, JobWhy, NodeWhy, WhyNot};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
@@ -126,7 +127,7 @@ async fn allocation(
 }
 
 /// Deciding again is work for a processor: as many at once as lists are rendered; others wait for their turn.
-async fn answered<T: Serialize + Send + 'static>(
+async fn answered<T: Why + Send + 'static>(
     server: AppState,
     read: impl Into<Reading>,
     explain: impl FnOnce(Past<'_>, &Arc<State>, &Reading) -> Result<T, Failure> + Send + 'static,
@@ -139,8 +140,37 @@ async fn answered<T: Serialize + Send + 'static>(
     let index: Index = state.index;
     let explained = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        explain(Past { history: &server.history, fork_of }, &state, &read)
+        let mut why = explain(Past { history: &server.history, fork_of }, &state, &read)?;
+        why.is_approximate(approximate(&state));
+        Ok::<T, Failure>(why)
     });
     let response = answer::json(&explained.await??);
     Ok(answer::with_meta(response, &answer::Meta { index, known_leader, next_token: None }))
+}
+
+/// What says of itself that it is only approximate.
+trait Why: Serialize {
+    fn is_approximate(&mut self, why: String);
+}
+
+macro_rules! why {
+    ($($answer:ty),*) => {
+        $(impl Why for $answer {
+            fn is_approximate(&mut self, why: String) {
+                self.approximate = why;
+            }
+        })*
+    };
+}
+
+why!(JobWhy, EvalWhy, AllocWhy, DeploymentWhy, NodeWhy, WhyNot);
+
+/// Of a recording everything is: it has what another cluster did, and not how its scheduler came to it. Empty for a cluster's own
+/// log.
+fn approximate(state: &State) -> String {
+    let Some(recording) = &state.recording else { return String::new() };
+    format!(
+        "recomputed from the state that was observed of {}: how its scheduler came to it is not in its API",
+        recording.source
+    )
 }

@@ -133,7 +133,7 @@ async fn remove(With(server): With<AppState>, Path(id): Path<String>, write: Wri
 }
 
 /// Nothing but its id for a key that was removed meanwhile.
-fn listed(state: &State, id: Uuid) -> SigningRootKey {
+pub(crate) fn listed(state: &State, id: Uuid) -> SigningRootKey {
     let is_active = state.keyring.active().is_some_and(|(active, _)| active == id);
     let key_id = id.to_string();
     let Some(key) = state.keyring.keys().get(&id) else {

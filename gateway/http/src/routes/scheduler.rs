@@ -123,7 +123,7 @@ pub(super) fn rules(wanted: &SchedulerConfiguration) -> Result<SchedulerRules, F
 }
 
 /// Before the cluster was founded: what it will begin with.
-fn view(state: &State) -> SchedulerConfiguration {
+pub(crate) fn view(state: &State) -> SchedulerConfiguration {
     let unset = Configured { rules: SchedulerRules::default(), created: Index::ZERO, modified: Index::ZERO };
     let Configured { rules, created, modified } = state.operator.scheduler.as_ref().unwrap_or(&unset);
     SchedulerConfiguration {

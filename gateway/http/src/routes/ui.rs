@@ -11,6 +11,8 @@ use crate::answer::accepts_gzip;
 use crate::app_state::AppState;
 use crate::error::Failure;
 
+const NO_FILE: &str = "the web page has no such file";
+
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/", get(home))
@@ -36,21 +38,42 @@ async fn file(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     check(&server)?;
-    let file = ui::at(&path).ok_or_else(|| Failure::not_found("the web page has no such file"))?;
+    if let Some(folder) = server.agent.ui_folder.clone() {
+        return of_folder(folder, path, &headers).await;
+    }
+    let file = ui::at(&path).ok_or_else(|| Failure::not_found(NO_FILE))?;
     let gzip = accepts_gzip(&headers);
     let form = if gzip { &file.gzipped } else { &file.plain };
-    let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known, &form.etag));
+    let is_known = is_known(&headers, &form.etag);
     let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { whole(file, form) };
-    let fixed = ui::HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value)));
-    for (name, value) in fixed {
-        response.headers_mut().insert(name, value);
-    }
-    let etag = HeaderValue::from_str(&form.etag).expect("a digest is text");
-    response.headers_mut().insert(header::ETAG, etag);
+    mark(&mut response, ui::HEADERS, &form.etag);
     if gzip && !is_known {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(response)
+}
+
+/// What the operator serves in place of our page.
+async fn of_folder(folder: ui::Folder, path: String, headers: &HeaderMap) -> Result<Response, Failure> {
+    let read = tokio::task::spawn_blocking(move || folder.at(&path)).await;
+    let read = read.map_err(|panic| Failure::internal(panic.to_string()))?;
+    let file = read.map_err(|error| Failure::internal(format!("ui.dir cannot be read: {error}")))?;
+    let file = file.ok_or_else(|| Failure::not_found(NO_FILE))?;
+    let etag = file.form.etag.clone();
+    let mut response = match is_known(headers, &etag) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => ([(header::CONTENT_TYPE, file.content_type)], file.form.bytes).into_response(),
+    };
+    mark(&mut response, ui::FOLDER_HEADERS, &etag);
+    Ok(response)
+}
+
+fn mark(response: &mut Response, fixed: [(&'static str, &'static str); 4], etag: &str) {
+    for (name, value) in fixed {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    let etag = HeaderValue::from_str(etag).expect("a digest is text");
+    response.headers_mut().insert(header::ETAG, etag);
 }
 
 /// # Errors
@@ -64,6 +87,10 @@ fn check(server: &AppState) -> Result<(), Failure> {
 
 fn whole(file: &'static Asset, form: &'static Form) -> Response {
     ([(header::CONTENT_TYPE, file.content_type)], form.bytes.as_slice()).into_response()
+}
+
+fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known, etag))
 }
 
 /// A list of tags, each weak or strong, or a star for whatever there is.

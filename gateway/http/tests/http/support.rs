@@ -489,6 +489,7 @@ fn agent() -> AgentInfo {
         prometheus: true,
         metrics_host: true,
         ui: true,
+        ui_folder: None,
         response_headers: BTreeMap::new(),
     }
 }

@@ -77,3 +77,32 @@ async fn a_page_that_is_switched_off_is_nowhere() {
     }
     assert_eq!(cluster.get("/v1/jobs").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_folder_of_the_operator_takes_the_place_of_the_page() {
+    let home = tempfile::tempdir().unwrap();
+    let page = home.path().join("page");
+    std::fs::create_dir_all(page.join("assets")).unwrap();
+    std::fs::write(page.join("index.html"), "<title>theirs</title>").unwrap();
+    std::fs::write(page.join("assets/vendor.css"), "a {}").unwrap();
+    std::fs::write(home.path().join("secret"), "secret").unwrap();
+    std::os::unix::fs::symlink("../secret", page.join("link")).unwrap();
+    let folder = http_gateway::PageFolder::open(&page).unwrap();
+    let cluster = Cluster::start_with(move |agent| agent.ui_folder = Some(folder)).await;
+    for path in ["/ui/", "/ui/jobs/a.b@default", "/ui/assets/", "/ui/assets/none.js"] {
+        let view = cluster.get(path).await;
+        assert_eq!((view.status.as_u16(), view.header("content-type")), (200, "text/html; charset=utf-8"));
+        assert_eq!(view.text(), "<title>theirs</title>", "{path}");
+        assert!(view.header("content-security-policy").contains("style-src 'self' 'unsafe-inline'"));
+    }
+    let style = cluster.get("/ui/assets/vendor.css").await;
+    assert_eq!((style.header("content-type"), style.text()), ("text/css; charset=utf-8", "a {}"));
+    assert_eq!(style.header("x-content-type-options"), "nosniff");
+    let mut again = request(Method::GET, "/ui/assets/vendor.css", Body::empty());
+    again.headers_mut().insert(header::IF_NONE_MATCH, style.header("etag").parse().unwrap());
+    assert_eq!(cluster.send(again).await.status, 304);
+    for path in ["/ui/link", "/ui/%2e%2e/secret", "/ui/..%2fsecret", "/ui/%2Fetc%2Fpasswd"] {
+        cluster.get(path).await.refused(404, "the web page has no such file");
+    }
+    assert_eq!(cluster.get("/").await.header("location"), "/ui/");
+}

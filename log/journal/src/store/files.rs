@@ -75,6 +75,23 @@ impl Directory {
         }
     }
 
+    /// Whether a process has the directory now. A lock that is tried for that is let go of at once.
+    ///
+    /// # Errors
+    /// The faults of a disk.
+    pub fn is_in_use(path: &Path) -> Result<bool, StoreError> {
+        let lock = match OsFile::open(path.join(LOCK)) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(StoreError::io("open the log's lock file")(error)),
+        };
+        match lock.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(source)) => Err(StoreError::io("ask for the log's lock")(source)),
+        }
+    }
+
     fn options() -> OpenOptions {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
@@ -131,6 +148,54 @@ impl Files for Directory {
 
     fn sync_dir(&self) -> io::Result<()> {
         OsFile::open(&self.path)?.sync_all()
+    }
+}
+
+/// A directory that is only looked at: nothing in it changes, and others may use it.
+#[derive(Debug)]
+pub(super) struct ReadOnly {
+    path: PathBuf,
+}
+
+impl ReadOnly {
+    pub fn new(path: &Path) -> ReadOnly {
+        ReadOnly { path: path.to_path_buf() }
+    }
+
+    fn refused<T>() -> io::Result<T> {
+        Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the log is only read"))
+    }
+}
+
+impl Files for ReadOnly {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let names =
+            fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names.collect()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(OsFile::open(self.path.join(name))?))
+    }
+
+    fn create(&self, _: &str, _: u64) -> io::Result<Arc<dyn File>> {
+        ReadOnly::refused()
+    }
+
+    fn create_sparse(&self, _: &str, _: u64) -> io::Result<Arc<dyn File>> {
+        ReadOnly::refused()
+    }
+
+    fn rename(&self, _: &str, _: &str) -> io::Result<()> {
+        ReadOnly::refused()
+    }
+
+    fn remove(&self, _: &str) -> io::Result<()> {
+        ReadOnly::refused()
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        ReadOnly::refused()
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) use super::image::{ImageFile, name};
 use super::image::{ImageMeta, Row, Table, damaged, numbers, read_chunk};
 use super::queue::Op;
 use super::record::Chain;
-use super::{Done, LogId, Store, StoreError};
+use super::{Done, LogId, Shared, Store, StoreError};
 use crate::port::KeepError;
 
 /// An image that is being written.
@@ -368,10 +368,34 @@ impl Store {
     /// # Errors
     /// [`StoreError::Damaged`] when none can be used.
     pub fn read_image(&self) -> Result<Option<(ImageMeta, Image)>, StoreError> {
-        let _one = self.shared.keeping.lock();
+        self.shared.read_image()
+    }
+
+    /// The newest image and its chunks in order, to ask another server which it lacks.
+    pub fn chunk_ids(&self) -> Option<(ImageMeta, Vec<ChunkId>)> {
+        let images = self.shared.images.lock();
+        let table = images.newest()?;
+        Some((table.meta.clone(), table.rows.iter().map(|row| row.id).collect()))
+    }
+
+    /// A chunk of an image that is kept, held to its checksum; `None` when none has it.
+    pub fn chunk(&self, id: ChunkId) -> Result<Option<Bytes>, StoreError> {
+        let found = {
+            let images = self.shared.images.lock();
+            let row = images.kept.iter().rev().find_map(|table| table.by_id.get(&id)).copied();
+            row.map(|row| (images.files[&row.file].clone(), row))
+        };
+        found.map(|(file, row)| read_chunk(&file, &row)).transpose()
+    }
+}
+
+impl Shared {
+    /// See [`Store::read_image`].
+    pub fn read_image(&self) -> Result<Option<(ImageMeta, Image)>, StoreError> {
+        let _one = self.keeping.lock();
         loop {
             let (table, files) = {
-                let images = self.shared.images.lock();
+                let images = self.images.lock();
                 let Some(table) = images.newest() else { return Ok(None) };
                 (table.clone(), images.files())
             };
@@ -390,11 +414,11 @@ impl Store {
 
     /// Makes the older image the newest, or passes on why there is no way to go on from it.
     fn fall_back(&self, error: StoreError) -> Result<(), StoreError> {
-        let mut images = self.shared.images.lock();
+        let mut images = self.images.lock();
         let older = images.older().map(|table| table.meta.last);
         let enough = match older {
-            Some(last) => self.shared.contents.lock().has_all_after(last),
-            None => self.shared.contents.lock().base.next == 0,
+            Some(last) => self.contents.lock().has_all_after(last),
+            None => self.contents.lock().base.next == 0,
         };
         if !enough || !matches!(error, StoreError::Damaged { .. }) {
             return Err(error);
@@ -402,23 +426,6 @@ impl Store {
         tracing::warn!(%error, "the newest image is damaged: what came before it is used");
         images.kept.pop();
         Ok(())
-    }
-
-    /// The newest image and its chunks in order, to ask another server which it lacks.
-    pub fn chunk_ids(&self) -> Option<(ImageMeta, Vec<ChunkId>)> {
-        let images = self.shared.images.lock();
-        let table = images.newest()?;
-        Some((table.meta.clone(), table.rows.iter().map(|row| row.id).collect()))
-    }
-
-    /// A chunk of an image that is kept, held to its checksum; `None` when none has it.
-    pub fn chunk(&self, id: ChunkId) -> Result<Option<Bytes>, StoreError> {
-        let found = {
-            let images = self.shared.images.lock();
-            let row = images.kept.iter().rev().find_map(|table| table.by_id.get(&id)).copied();
-            row.map(|row| (images.files[&row.file].clone(), row))
-        };
-        found.map(|(file, row)| read_chunk(&file, &row)).transpose()
     }
 }
 

@@ -15,6 +15,7 @@ mod image;
 mod images;
 mod position;
 mod queue;
+mod reader;
 mod reading;
 mod record;
 mod recovery;
@@ -50,6 +51,7 @@ use images::Images;
 pub use images::{IMAGE_FILES_MAX, IMAGES_KEPT};
 pub use queue::GROUP_BYTES_MAX;
 use queue::{Op, Queue};
+pub use reader::Reader;
 pub use record::Chain;
 pub use repair::{Damage, Repair, repair};
 pub use retention::{RETENTION, Retention};
@@ -207,6 +209,18 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(contents: Contents, images: Images, fatal: Fatal) -> Shared {
+        Shared {
+            queue: Queue::default(),
+            contents: Mutex::new(contents),
+            images: Mutex::new(images),
+            keeping: Mutex::default(),
+            indexing: Mutex::default(),
+            scrubbed: Mutex::default(),
+            fatal,
+        }
+    }
+
     /// The disk failed for good.
     fn die(&self, why: &str) {
         self.queue.close();
@@ -223,15 +237,7 @@ impl Store {
     pub fn open(files: Arc<dyn Files>, settings: Settings, fatal: Fatal) -> Result<Store, StoreError> {
         let recovered = recovery::recover(&*files)?;
         let archive = settings.archive.map(Archive::open).transpose()?;
-        let shared = Arc::new(Shared {
-            queue: Queue::default(),
-            contents: Mutex::new(recovered.contents),
-            images: Mutex::new(recovered.images),
-            keeping: Mutex::default(),
-            indexing: Mutex::default(),
-            scrubbed: Mutex::default(),
-            fatal: fatal.clone(),
-        });
+        let shared = Arc::new(Shared::new(recovered.contents, recovered.images, fatal.clone()));
         let spare_bytes = settings.segment_bytes.max(segment::len_for(0, record::size_with(0)));
         let writer =
             |spares| Writer::new(files.clone(), spares, spare_bytes, shared.clone(), recovered.resume);

@@ -24,23 +24,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Removed`] when the first of them is not kept any more.
     pub fn entries(&self, range: Range<u64>, max_bytes: usize) -> Result<Vec<Entry>, StoreError> {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        let mut at = range.start;
-        while at < range.end {
-            let more = self.shared.some_entries(at..range.end)?;
-            if more.is_empty() {
-                break;
-            }
-            for entry in more {
-                bytes += entry.payload.len();
-                if bytes > max_bytes && !entries.is_empty() {
-                    return Ok(entries);
-                }
-                at = entry.index + 1;
-                entries.push(entry);
-            }
-        }
-        Ok(entries)
+        self.shared.entries(range, max_bytes)
     }
 
     /// Batches from `from` (at least 1) to `upto`, both included, as far as they exist: as many as fit `max_bytes`,
@@ -85,6 +69,27 @@ impl Store {
 }
 
 impl Shared {
+    /// See [`Store::entries`].
+    pub fn entries(&self, range: Range<u64>, max_bytes: usize) -> Result<Vec<Entry>, StoreError> {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut at = range.start;
+        while at < range.end {
+            let more = self.some_entries(at..range.end)?;
+            if more.is_empty() {
+                break;
+            }
+            for entry in more {
+                bytes += entry.payload.len();
+                if bytes > max_bytes && !entries.is_empty() {
+                    return Ok(entries);
+                }
+                at = entry.index + 1;
+                entries.push(entry);
+            }
+        }
+        Ok(entries)
+    }
+
     /// One or more entries from the beginning of `range`, as it is convenient; none at the end of the log.
     fn some_entries(&self, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
         loop {

@@ -33,12 +33,7 @@ pub(super) fn recover(files: &dyn Files) -> Result<Recovered, StoreError> {
     // The last process may have died before it did: what it named is only then where records may go.
     files.sync_dir().map_err(StoreError::io("sync the log's directory"))?;
     let names = files.list().map_err(StoreError::io("list the log's segments"))?;
-    let images = images::load(files, &names)?;
-    let found = find(files, &segment::numbers(&names))?;
-    let mut walk = Walk::default();
-    walk.segments(&found, images.newest().map(|image| image.meta.last))?;
-    let (last, blank) = (walk.last.clone(), walk.blank);
-    let recovered = walk.resume(images, &found)?;
+    let Found { recovered, last, void } = look(files, &names)?;
     if let Some(active) = &recovered.resume.active {
         cut(active)?;
     }
@@ -47,11 +42,35 @@ pub(super) fn recover(files: &dyn Files) -> Result<Recovered, StoreError> {
         // wrote, and readers rely on it from now on.
         last.file.sync().map_err(StoreError::io("sync the recovered log"))?;
     }
-    for number in found.before.iter().copied().chain(blank) {
+    for number in void {
         files.remove(&segment::name(number)).map_err(StoreError::io("remove a segment that is void"))?;
     }
     remove_leftovers(files, &names)?;
     Ok(recovered)
+}
+
+/// What is in the files, as they are.
+pub(super) struct Found {
+    pub recovered: Recovered,
+    /// The last segment that has records.
+    last: Option<SegmentFile>,
+    /// Segments that hold nothing of the log.
+    void: Vec<u64>,
+}
+
+/// Reads, and changes nothing.
+///
+/// # Errors
+/// See [`super::Store::open`].
+pub(super) fn look(files: &dyn Files, names: &[String]) -> Result<Found, StoreError> {
+    let images = images::load(files, names)?;
+    let found = find(files, &segment::numbers(names))?;
+    let mut walk = Walk::default();
+    walk.segments(&found, images.newest().map(|image| image.meta.last))?;
+    let (last, blank) = (walk.last.clone(), walk.blank);
+    let recovered = walk.resume(images, &found)?;
+    let void = found.before.iter().copied().chain(blank).collect();
+    Ok(Found { recovered, last, void })
 }
 
 /// A segment and what its first record says.

@@ -87,6 +87,15 @@ impl Keyring {
         Arc::make_mut(&mut self.0)
     }
 
+    /// How many there were.
+    pub(crate) fn forget_private_halves(&mut self) -> usize {
+        let sealed = self.keys().values().map(|key| key.sealed.len()).sum();
+        if sealed > 0 {
+            self.change().keys.values_mut().for_each(|key| key.sealed.clear());
+        }
+        sealed
+    }
+
     pub(crate) fn is_same(&self, other: &Keyring) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -2,6 +2,7 @@
 
 mod api;
 mod autopilot;
+mod client_state;
 mod debug;
 mod doctor;
 mod gossip;
@@ -12,6 +13,7 @@ mod raft;
 mod root_keyring;
 mod scheduler;
 mod snapshot;
+mod stopped;
 mod upgrade;
 
 use crate::call::Command;
@@ -21,6 +23,7 @@ pub(super) const COMMANDS: &[&Command] = &[
     &autopilot::GET_CONFIG,
     &autopilot::SET_CONFIG,
     &autopilot::HEALTH,
+    &client_state::COMMAND,
     &debug::COMMAND,
     &doctor::COMMAND,
     &gossip::GENERATE,
@@ -45,6 +48,10 @@ pub(super) const COMMANDS: &[&Command] = &[
     &snapshot::SAVE,
     &snapshot::INSPECT,
     &snapshot::RESTORE,
+    &snapshot::STATE,
+    &snapshot::REDACT_FILE,
+    &stopped::LOGS,
+    &stopped::STATE,
     &upgrade::CHECK,
     &upgrade::FINISH,
 ];

@@ -2,8 +2,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use base::Time;
+use model::Image;
 use serde_json::{Value, json};
-use server::snapshot_file::{Decoder, Kept, Read};
+use server::snapshot_file::{Decoder, Encoded, Kept, Meta, Read, encode};
+use state::{Imager, State};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -11,12 +13,14 @@ use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, now
 use crate::flags::Flag;
 use crate::layout;
 use crate::output::{self, write_out};
+use crate::tables::{self, TABLE};
 
 /// Read and written at a time.
 const PIECE: usize = 256 * 1024;
 
 const STALE: Flag<bool> = Flag::switch("stale", "Allow any server to answer, also without a leader.");
-const REDACT: Flag<bool> = Flag::switch("redact", "Leave secrets out. Not supported.");
+const REDACT: Flag<bool> =
+    Flag::switch("redact", "Leave out the private halves of root keys, as snapshot redact does.");
 const JSON: Flag<bool> = Flag::switch("json", "Print it as JSON.");
 
 pub(super) static SAVE: Command = Command {
@@ -49,21 +53,44 @@ pub(super) static RESTORE: Command = Command {
     run: Run::Task(|call| Box::pin(restore(call))),
 };
 
+pub(super) static STATE: Command = Command {
+    name: "operator snapshot state",
+    aliases: &[],
+    arguments: "<file>",
+    summary: "Print the state in a snapshot file as JSON, table by table.",
+    details: "The file is verified. The output can be large. Secrets are sealed, and left out. Needs no agent.",
+    flags: &[&[&TABLE]],
+    run: Run::Task(|call| Box::pin(state(call))),
+};
+
+pub(super) static REDACT_FILE: Command = Command {
+    name: "operator snapshot redact",
+    aliases: &[],
+    arguments: "<file>",
+    summary: "Take the private halves of root keys out of a snapshot file.",
+    details: "No key is in the clear in a snapshot: the private half of a root key is sealed for each server of the cluster, with a key\n\
+              that never leaves that server. Without it identities cannot be signed, and secrets of tokens are never opened again;\n\
+              the keys of variables are in no snapshot. A cluster that has its root keys can restore the file all the same. The file is\n\
+              replaced by what is left, once that is verified. Needs no agent.",
+    flags: &[],
+    run: Run::Task(|call| Box::pin(redact(call))),
+};
+
 async fn save(call: Call) -> Outcome {
     let name = match call.optional_argument()? {
         Some(name) => PathBuf::from(name),
         None => PathBuf::from(format!("sojourn-state-{}.snap", file_time(now()))),
     };
-    if call.args.switch(&REDACT) {
-        return Err(anyhow::anyhow!("leaving secrets out of a snapshot (-redact) is not supported").into());
-    }
     let shown = name.display().to_string();
     if name.exists() {
         return Err(anyhow::anyhow!("Error writing snapshot: {shown} is there already").into());
     }
     let response = call.client()?.save_snapshot(call.args.switch(&STALE)).await.doing("getting snapshot")?;
     let draft = name.with_extension("unverified");
-    let written = download(response, &draft).await;
+    let mut written = download(response, &draft).await;
+    if written.is_ok() && call.args.switch(&REDACT) {
+        written = redacted(&draft).await.map(drop);
+    }
     if written.is_err() {
         // A partial file is useless.
         let _ = tokio::fs::remove_file(&draft).await;
@@ -106,14 +133,82 @@ async fn restore(call: Call) -> Outcome {
     Ok(0)
 }
 
+async fn state(call: Call) -> Outcome {
+    let name = call.one_argument()?;
+    let (_, state) =
+        stored(Path::new(name)).await.with_context(|| format!("Error reading snapshot file {name}"))?;
+    tables::print(&state, call.args.values(&TABLE))?;
+    Ok(0)
+}
+
+async fn redact(call: Call) -> Outcome {
+    let name = call.one_argument()?;
+    let sealed = redacted(Path::new(name)).await;
+    let sealed = sealed.with_context(|| format!("Error redacting snapshot file {name}"))?;
+    write_out(match sealed {
+        0 => format!("Snapshot {name} holds no key material: nothing was changed\n"),
+        1 => format!("Snapshot redacted: 1 sealed copy of a root key was taken out of {name}\n"),
+        many => format!("Snapshot redacted: {many} sealed copies of root keys were taken out of {name}\n"),
+    });
+    Ok(0)
+}
+
+/// Replaces a file by one without private halves of root keys, and returns how many it had.
+async fn redacted(path: &Path) -> anyhow::Result<usize> {
+    let (meta, state) = stored(path).await?;
+    // As long as a server that has just come has not said that it has it.
+    if let Some((server, _)) = state.erasure.holders().iter().find(|(_, holder)| holder.sealed.is_some()) {
+        anyhow::bail!(
+            "it was made while server {server} was being given the keys of variables, which are in it, sealed for that \
+             server: save another one"
+        );
+    }
+    let (left, sealed) = state.without_private_keys();
+    if sealed == 0 {
+        return Ok(0);
+    }
+    let image = Imager::default().image(&left);
+    let draft = path.with_extension("redacting");
+    let written = write(&draft, &encode(&meta, &image)?).await;
+    let verified = match written {
+        Ok(()) => stored(&draft).await.and_then(|(_, found)| {
+            anyhow::ensure!(found.without_private_keys().1 == 0, "what was written is not what it has to be");
+            Ok(())
+        }),
+        Err(error) => Err(error),
+    };
+    if verified.is_err() {
+        // A partial file is useless.
+        let _ = tokio::fs::remove_file(&draft).await;
+    }
+    verified?;
+    tokio::fs::rename(&draft, path).await?;
+    Ok(sealed)
+}
+
+async fn write(path: &Path, encoded: &Encoded) -> anyhow::Result<()> {
+    let mut file = File::create_new(path).await?;
+    for part in &encoded.parts {
+        file.write_all(part).await?;
+    }
+    file.sync_all().await?;
+    Ok(())
+}
+
+/// What is in a file.
+async fn stored(path: &Path) -> anyhow::Result<(Meta, State)> {
+    let Read { meta, index, chunks, .. } = read(path, Kept::Everything).await?;
+    Ok((meta, state::restore(&Image { index, chunks })?))
+}
+
 async fn checked(name: &str) -> Result<Read, Failure> {
-    let read = read(name).await;
+    let read = read(Path::new(name), Kept::Description).await;
     Ok(read.with_context(|| format!("Error reading snapshot file {name}"))?)
 }
 
-async fn read(name: &str) -> anyhow::Result<Read> {
-    let mut file = File::open(name).await?;
-    let (mut decoder, mut piece) = (Decoder::new(Kept::Description), vec![0; PIECE]);
+async fn read(path: &Path, kept: Kept) -> anyhow::Result<Read> {
+    let mut file = File::open(path).await?;
+    let (mut decoder, mut piece) = (Decoder::new(kept), vec![0; PIECE]);
     loop {
         match file.read(&mut piece).await? {
             0 => return Ok(decoder.finish()?),

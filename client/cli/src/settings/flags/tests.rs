@@ -597,3 +597,4 @@ audit {
 
 mod networks;
 mod nodes;
+mod servers;

@@ -2,7 +2,6 @@
 
 pub mod cable;
 #[path = "../../../../node/tests/agent/support/consul.rs"]
-#[expect(dead_code, reason = "the node's own tests use all of it")]
 pub mod consul;
 #[path = "../../../../node/tests/agent/support/engine.rs"]
 #[expect(dead_code, reason = "the node's own tests use all of it")]

@@ -24,6 +24,10 @@ pub struct State {
     pub changes: Vec<String>,
     /// Nothing is answered but errors.
     pub is_down: bool,
+    /// Rights, by the paths they are read at; rules by their ids.
+    pub acl: BTreeMap<String, Value>,
+    /// What may change them.
+    pub management: String,
     index: u64,
 }
 
@@ -87,10 +91,17 @@ impl FakeConsul {
                 state.tokens.push(token.clone());
             }
             if method == "PUT" && !state.is_down {
-                state.said.push((path.to_string(), token));
+                state.said.push((path.to_string(), token.clone()));
             }
         });
-        let (status, answer, index) = self.answer(&method, path, query, body);
+        let (status, answer, index) = match path.strip_prefix("/v1/acl/").filter(|path| *path != "login") {
+            Some(path) => {
+                let (status, answer) =
+                    self.change(|state| state.rights(&method, path, (&token, query), body));
+                (status, Some(answer), 0)
+            }
+            None => self.answer(&method, path, query, body),
+        };
         let answer = answer.map(|answer| answer.to_string()).unwrap_or_default();
         let head = format!(
             "HTTP/1.1 {status} x\r\nConnection: close\r\nX-Consul-Index: {index}\r\nContent-Length: {}\r\n\r\n",
@@ -135,6 +146,75 @@ impl FakeConsul {
 }
 
 impl State {
+    /// Auth methods, policies, roles and binding rules.
+    fn rights(
+        &mut self,
+        method: &str,
+        path: &str,
+        (token, query): (&str, &str),
+        mut body: Value,
+    ) -> (u16, Value) {
+        if token != self.management {
+            return (403, json!("Permission denied: token lacks permission 'acl:write'"));
+        }
+        let name = body["Name"].as_str().unwrap_or_default().to_string();
+        let id = format!("id-{}", self.acl.len());
+        let key = match (method, path) {
+            ("GET", "binding-rules") => {
+                let wanted = query.strip_prefix("authmethod=").unwrap_or_default();
+                let rules = self.acl.iter().filter(|(key, _)| key.starts_with("binding-rule/"));
+                let rules = rules.map(|(_, rule)| rule).filter(|rule| rule["AuthMethod"] == wanted);
+                return (200, rules.cloned().collect());
+            }
+            ("GET", _) => {
+                return self.acl.get(path).map_or((404, json!("not found")), |found| (200, found.clone()));
+            }
+            ("DELETE", _) => {
+                let wanted = path.strip_prefix("auth-method/").unwrap_or("none");
+                let (kind, id) = path.split_once('/').unwrap();
+                self.acl.retain(|key, known| {
+                    let is_rule = key.starts_with("binding-rule/") && known["AuthMethod"] == wanted;
+                    let is_it = key == path || (key.starts_with(kind) && known["ID"] == id);
+                    !(is_it || is_rule)
+                });
+                return (200, json!(true));
+            }
+            (_, "auth-method") if body["Config"]["JWKSURL"].is_null() => {
+                return (
+                    400,
+                    json!(
+                        "exactly one of 'JWTValidationPubKeys', 'JWKSURL', or 'OIDCDiscoveryURL' must be set"
+                    ),
+                );
+            }
+            (_, "auth-method") => format!("auth-method/{name}"),
+            (_, "policy") => format!("policy/name/{name}"),
+            (_, "role") => {
+                for policy in body["Policies"].as_array().into_iter().flatten() {
+                    let policy = policy["Name"].as_str().unwrap();
+                    if !self.acl.contains_key(&format!("policy/name/{policy}")) {
+                        return (500, json!(format!("No such ACL policy with name {policy:?}")));
+                    }
+                }
+                format!("role/name/{name}")
+            }
+            (_, "binding-rule") => {
+                let method = body["AuthMethod"].as_str().unwrap_or_default();
+                if !self.acl.contains_key(&format!("auth-method/{method}")) {
+                    return (500, json!("Invalid Binding Rule: auth method not found"));
+                }
+                format!("binding-rule/{id}")
+            }
+            _ => return (404, json!("no such path")),
+        };
+        if self.acl.contains_key(&key) {
+            return (500, json!(format!("{key} already exists")));
+        }
+        body["ID"] = id.into();
+        self.acl.insert(key, body.clone());
+        (200, body)
+    }
+
     fn put(&mut self, path: &str, body: Value) -> u16 {
         self.changes.push(path.to_string());
         let Some(path) = path.strip_prefix("/v1/agent/") else { return 200 };

@@ -30,6 +30,8 @@ pub struct State {
     pub is_sealed: bool,
     /// A role that nobody may have.
     pub refused_role: Option<String>,
+    /// What is set up, by path: the auth method, its configuration and roles, policies.
+    pub set_up: BTreeMap<String, Value>,
     /// Every request, by method, path, namespace and token.
     pub requests: Vec<String>,
     made: usize,
@@ -148,8 +150,53 @@ impl State {
                 (204, Value::Null)
             }
             "sys/leases/renew" => self.renew_lease(request),
+            "sys/auth" => {
+                let mounts = self.set_up.iter().filter_map(|(path, mount)| {
+                    Some((format!("{}/", path.strip_prefix("sys/auth/")?), mount.clone()))
+                });
+                (200, json!({"data": mounts.collect::<BTreeMap<_, _>>()}))
+            }
+            path if ["sys/auth/", "sys/policies/acl/", "auth/jwt-nomad/"]
+                .iter()
+                .any(|of| path.starts_with(of)) =>
+            {
+                self.set_up(request)
+            }
             _ => self.read(request),
         }
+    }
+
+    fn set_up(&mut self, request: &Request) -> Reply {
+        let (method, path) = (request.method.as_str(), request.path.as_str());
+        let has = |of: &str| self.set_up.contains_key(of);
+        if path.starts_with("auth/") && !has("sys/auth/jwt-nomad") {
+            return refused(404, "no handler for route");
+        }
+        let mut stored = request.body.clone();
+        match method {
+            "GET" => {
+                let found = self.set_up.get(path);
+                return found.map_or_else(absent, |data| (200, json!({"data": data})));
+            }
+            "DELETE" => {
+                let below = format!("{}/", path.trim_start_matches("sys/"));
+                self.set_up.retain(|known, _| known != path && !known.starts_with(&below));
+                return (204, Value::Null);
+            }
+            _ if path.starts_with("sys/auth/") && has(path) => {
+                return refused(400, "path is already in use at jwt-nomad/");
+            }
+            _ if path.starts_with("sys/auth/") => stored["accessor"] = "auth_jwt_1".into(),
+            _ if path.contains("/role/") && !has("auth/jwt-nomad/config") => {
+                return refused(400, "could not load configuration");
+            }
+            _ if path.contains("/role/") && stored["user_claim"].is_null() => {
+                return refused(400, "a user claim must be defined on the role");
+            }
+            _ => {}
+        }
+        self.set_up.insert(path.to_string(), stored);
+        (204, Value::Null)
     }
 
     fn login(&mut self, request: &Request) -> Reply {

@@ -22,6 +22,8 @@ class AclAccess(TypedDict):
 class AllocWhy(TypedDict):
     """The answer of `GET /v1/allocation/:id/explain`."""
 
+    # Why it is only approximate; left out where it is not.
+    Approximate: str
     ID: str
     Name: str
     JobID: str
@@ -196,6 +198,8 @@ class DeploymentGroup(TypedDict):
 class DeploymentWhy(TypedDict):
     """The answer of `GET /v1/deployment/:id/explain`."""
 
+    # Why it is only approximate; left out where it is not.
+    Approximate: str
     ID: str
     JobID: str
     Namespace: str
@@ -264,6 +268,8 @@ class ErasurePending(TypedDict):
 class EvalWhy(TypedDict):
     """The answer of `GET /v1/evaluation/:id/explain`."""
 
+    # Why it is only approximate; left out where it is not.
+    Approximate: str
     ID: str
     JobID: str
     Namespace: str
@@ -892,6 +898,8 @@ class JobDoctor(TypedDict):
 class JobWhy(TypedDict):
     """The answer of `GET /v1/job/:id/explain`."""
 
+    # Why it is only approximate; left out where it is not.
+    Approximate: str
     ID: str
     Namespace: str
     Type: str
@@ -959,6 +967,8 @@ class NearMiss(TypedDict):
 class NodeWhy(TypedDict):
     """The answer of `GET /v1/node/:id/explain`."""
 
+    # Why it is only approximate; left out where it is not.
+    Approximate: str
     ID: str
     Name: str
     Status: str
@@ -1137,6 +1147,8 @@ class Wait(TypedDict):
 class WhyNot(TypedDict):
     """The answer of `GET /v1/node/:id/explain/:job`: why none of it is placed on a node."""
 
+    # Why it is only approximate; left out where it is not.
+    Approximate: str
     JobID: str
     # The job was stopped, so nothing of it is placed anywhere.
     Stopped: bool

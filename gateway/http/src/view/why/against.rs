@@ -21,6 +21,7 @@ pub(crate) fn why_not(state: &State, job: JobRow, node: NodeRow) -> WhyNot {
         group,
     });
     WhyNot {
+        approximate: String::new(),
         job_id: known.key.id.clone(),
         stopped: known.is_stopped(),
         node_id: cold.id.to_string(),

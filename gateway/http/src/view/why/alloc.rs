@@ -37,6 +37,7 @@ pub(crate) fn allocation(past: Past<'_>, state: &State, alloc: &Alloc) -> AllocW
     let find = |id: &AllocId| state.allocs.lookup(*id).map(|other| link(state, other));
     let tasks = alloc.report.task_states.iter();
     AllocWhy {
+        approximate: String::new(),
         id: alloc.id.to_string(),
         name: alloc.name(),
         job_id: state.jobs.get(alloc.job).key.id.clone(),
@@ -73,6 +74,7 @@ pub(crate) fn forgotten(past: Past<'_>, state: &State, id: AllocId, placement: &
     let (decision, placed) = decided(past, &which, stored);
     let node = state.nodes.find(placement.node).map(|row| state.nodes.cold(row).document.name.clone());
     AllocWhy {
+        approximate: String::new(),
         id: id.to_string(),
         name: format!("{}.{}[{}]", event.key.id, event.group, placement.name_index),
         job_id: event.key.id.clone(),

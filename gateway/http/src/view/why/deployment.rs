@@ -34,6 +34,7 @@ pub(crate) fn deployment(state: &State, deployment: &Deployment) -> DeploymentWh
     let own = |alloc: &&Alloc| alloc.deployment == Some(deployment.id) && alloc.health.healthy == Some(false);
     let allocs = state.jobs.get(deployment.job).allocs.iter().map(|row| state.allocs.get(*row));
     DeploymentWhy {
+        approximate: String::new(),
         id: deployment.id.to_string(),
         job_id: key.id.clone(),
         namespace: key.namespace.clone(),

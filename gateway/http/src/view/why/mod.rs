@@ -43,6 +43,7 @@ pub(crate) fn job(past: Past<'_>, state: &State, row: JobRow) -> JobWhy {
         (name.clone(), now)
     });
     JobWhy {
+        approximate: String::new(),
         id: job.key.id.clone(),
         namespace: job.key.namespace.clone(),
         kind: job.current().kind.to_string(),

@@ -23,6 +23,7 @@ pub(crate) fn node(state: &State, row: NodeRow) -> NodeWhy {
     let ending = ending.fold(Amount::default(), |sum, alloc| sum.plus(alloc.amount()));
     let messages = cold.messages.iter().rev().take(MESSAGES_MAX);
     NodeWhy {
+        approximate: String::new(),
         id: cold.id.to_string(),
         name: cold.document.name.clone(),
         status: hot.status.to_string(),

@@ -30,6 +30,7 @@ mod settings;
 pub mod snapshot_file;
 mod start;
 
+pub use bucket::{Address as BucketAddress, Settings as BucketSettings, Url};
 pub use delivery::AddressRules;
 pub use http_gateway::history_file;
 pub use http_gateway::{AccessSettings, NodeRoutes};
@@ -37,6 +38,9 @@ pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use lost_tail::{LostTail, lost_tail};
 pub use node_connections::NodeConnections;
-pub use raft::{Archive, LogEnd, RETENTION, Retention, log_end};
-pub use settings::{ClusterSettings, FederationSettings, GossipSettings, HistorySettings, Limits, Settings};
+pub use raft::{LogEnd, RETENTION, Retention, log_end};
+pub use settings::{
+    Archive, ArchivePlace, ClusterSettings, FederationSettings, GossipSettings, HistorySettings, Limits,
+    Settings,
+};
 pub use start::{Halted, Server, StartError, log_dir};

@@ -158,6 +158,7 @@ impl Inner {
             expect: own.expect,
             has_log: own.has_log,
             agrees: false,
+            oldest: 0,
         }
     }
 

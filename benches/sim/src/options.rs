@@ -87,6 +87,8 @@ pub struct Operations {
     pub volume: Every,
     /// Variables are set, and locked by clients that do not renew.
     pub variable: Every,
+    /// Cursors of the stream are moved on, split and reset.
+    pub cursor: Every,
     /// Of each reader: it goes to another server.
     pub move_reader: Every,
 }
@@ -120,6 +122,7 @@ impl Options {
                 rng,
                 &mut Rng::stream(seed, "volume requests"),
                 &mut Rng::stream(seed, "variables"),
+                &mut Rng::stream(seed, "cursors"),
             ),
             tasks: Tasks {
                 start_max: millis(rng, 50, 5_000),
@@ -177,7 +180,7 @@ impl Faults {
 }
 
 impl Operations {
-    fn draw(rng: &mut Rng, of_volumes: &mut Rng, of_variables: &mut Rng) -> Operations {
+    fn draw(rng: &mut Rng, of_volumes: &mut Rng, of_variables: &mut Rng, of_cursors: &mut Rng) -> Operations {
         Operations {
             write: Some(Duration::from_millis(pick(rng, &[500, 3_000, 20_000]))),
             eligibility: often(rng, 10, 200),
@@ -192,6 +195,7 @@ impl Operations {
             configure_scheduler: often(rng, 15, 60),
             volume: often(of_volumes, 3, 30),
             variable: sometimes(of_variables, 2, 20),
+            cursor: sometimes(of_cursors, 2, 20),
             move_reader: often(rng, 5, 60),
         }
     }

@@ -53,6 +53,8 @@ pub enum Bug {
     TwoSubstitutes,
     /// An original of an older version is stopped when it returns, also while canaries are tried out.
     OldReturnsEnd,
+    /// A reader may have done with what is still to come.
+    AheadAcknowledged,
     /// Any number of jobs may write to every CSI volume.
     ManyWriters,
     /// A volume is forgotten as if by force.
@@ -123,13 +125,14 @@ impl Bug {
     ];
 
     /// Those that sit in the rules.
-    pub const RULES: [Bug; 6] = [
+    pub const RULES: [Bug; 7] = [
         Bug::SilentNodeAccepted,
         Bug::RegisterSetsReady,
         Bug::AckCancelsNothing,
         Bug::ReturnRecordedAgain,
         Bug::TwoSubstitutes,
         Bug::OldReturnsEnd,
+        Bug::AheadAcknowledged,
     ];
 
     /// Those in the rules that take volumes to be found.

@@ -1,23 +1,11 @@
 //! Objects of S3 and of Google Cloud Storage, as what HTTP downloads: an address, and the headers that prove who asks.
 
-use std::collections::BTreeMap;
-
-use aws_lc_rs::{digest, hmac};
+use aws_signature::{Call, Credentials, EMPTY, Headers, sign};
 use jiff::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqwest::Url;
 
 use crate::FetchError;
-use crate::checksum::hex;
 use crate::source::Source;
-
-/// What S3 leaves as it is in a path or a parameter.
-const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
-/// The digest of no body.
-const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-type Headers = BTreeMap<String, String>;
 
 /// The address of an object of S3, and the headers of the request.
 ///
@@ -52,7 +40,8 @@ pub fn object(source: &Source, now: Timestamp) -> Result<(Url, Headers), FetchEr
         headers.insert("x-amz-security-token".into(), token);
     }
     let date = now.strftime("%Y%m%dT%H%M%SZ").to_string();
-    sign(&url, &mut headers, &Credentials { id: &id, secret: &secret, region: &region }, &date);
+    let call = Call { method: "GET", url: &url, body: EMPTY, date: &date };
+    sign(call, &mut headers, Credentials { id: &id, secret: &secret, region: &region });
     Ok((url, headers))
 }
 
@@ -100,86 +89,11 @@ fn region_of(url: &Url) -> String {
     region.unwrap_or("us-east-1").to_string()
 }
 
-struct Credentials<'a> {
-    id: &'a str,
-    secret: &'a str,
-    region: &'a str,
-}
-
-/// Adds the headers of AWS's signature, version 4, over all that are there.
-fn sign(url: &Url, headers: &mut Headers, by: &Credentials<'_>, date: &str) {
-    let host = url.host_str().unwrap_or_default();
-    let host = url.port().map_or(host.to_string(), |port| format!("{host}:{port}"));
-    headers.insert("x-amz-content-sha256".into(), EMPTY.into());
-    headers.insert("x-amz-date".into(), date.into());
-    let mut signed = headers.clone();
-    signed.insert("host".into(), host);
-    let names = signed.keys().cloned().collect::<Vec<_>>().join(";");
-    let lines: String = signed.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
-    let call = format!("GET\n{}\n{}\n{lines}\n{names}\n{EMPTY}", canonical_path(url), canonical_query(url));
-
-    let day = date.get(..8).unwrap_or_default();
-    let scope = format!("{day}/{}/s3/aws4_request", by.region);
-    let digest = hex(digest::digest(&digest::SHA256, call.as_bytes()).as_ref());
-    let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}");
-    let mut key = format!("AWS4{}", by.secret).into_bytes();
-    for part in [day, by.region, "s3", "aws4_request", &text] {
-        key = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), part.as_bytes()).as_ref().to_vec();
-    }
-    let (id, signature) = (by.id, hex(&key));
-    let proof =
-        format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
-    headers.insert("authorization".into(), proof);
-}
-
-fn canonical_path(url: &Url) -> String {
-    let encode = |part: &str| {
-        let decoded = percent_decode_str(part).decode_utf8_lossy();
-        utf8_percent_encode(&decoded, &RESERVED).to_string()
-    };
-    url.path().split('/').map(encode).collect::<Vec<_>>().join("/")
-}
-
-fn canonical_query(url: &Url) -> String {
-    let encode = |text: &str| utf8_percent_encode(text, &RESERVED).to_string();
-    let mut pairs: Vec<String> =
-        url.query_pairs().map(|(name, value)| format!("{}={}", encode(&name), encode(&value))).collect();
-    pairs.sort();
-    pairs.join("&")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-
-    const BY: Credentials<'_> = Credentials {
-        id: "AKIAIOSFODNN7EXAMPLE",
-        secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-        region: "us-east-1",
-    };
-
-    fn signature(url: &str, headers: &[(&str, &str)]) -> String {
-        let mut headers = headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        sign(&Url::parse(url).unwrap(), &mut headers, &BY, "20130524T000000Z");
-        headers["authorization"].rsplit('=').next().unwrap().to_string()
-    }
-
-    /// The examples of Amazon's own description.
-    #[test]
-    fn signatures_are_those_of_amazon() {
-        assert_eq!(
-            signature("https://examplebucket.s3.amazonaws.com/test.txt", &[("range", "bytes=0-9")]),
-            "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
-        );
-        assert_eq!(
-            signature("https://examplebucket.s3.amazonaws.com/?lifecycle", &[]),
-            "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"
-        );
-        assert_eq!(
-            signature("https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J", &[]),
-            "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"
-        );
-    }
 
     #[test]
     fn regions_stand_in_names_of_hosts() {

@@ -17,7 +17,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The server refuses it; or it cannot be reached for the last one.
 pub(crate) async fn run(
     client: &Client,
-    cursor: &str,
+    (cursor, member): (&str, Option<u32>),
     mut places: watch::Receiver<String>,
 ) -> Result<(), Error> {
     while places.changed().await.is_ok() {
@@ -25,7 +25,7 @@ pub(crate) async fn run(
         while !done {
             let place = places.borrow_and_update().clone();
             let is_last = places.has_changed().is_err();
-            match client.acknowledge_events(cursor, &place).await {
+            match client.acknowledge_events(cursor, member, &place).await {
                 Ok(_) => done = true,
                 Err(error) if error.is_transient() && !is_last => sleep(RETRY).await,
                 Err(error) => return Err(error),

@@ -27,16 +27,24 @@ impl Client {
         Ok(self.put(&path(name), Query::new(), wanted).await?.value)
     }
 
-    /// `POST /v1/event/cursor/:name/ack`: everything up to this event is done with.
-    pub async fn acknowledge_events(&self, name: &str, id: &str) -> Result<EventCursorPosition, Error> {
-        let wanted = EventCursorAckRequest { id: id.to_string() };
+    /// `POST /v1/event/cursor/:name/ack`: everything up to this event is done with; of a cursor that is split, by this member.
+    pub async fn acknowledge_events(
+        &self,
+        name: &str,
+        member: Option<u32>,
+        id: &str,
+    ) -> Result<EventCursorPosition, Error> {
+        let wanted = EventCursorAckRequest { id: id.to_string(), member };
         Ok(self.post(&format!("{}/ack", path(name)), Query::new(), &wanted).await?.value)
     }
 
     /// `POST /v1/event/cursor/:name/reset`.
-    pub async fn reset_event_cursor(&self, name: &str, to: &str) -> Result<EventCursorPosition, Error> {
-        let wanted = EventCursorResetRequest { to: to.to_string() };
-        Ok(self.post(&format!("{}/reset", path(name)), Query::new(), &wanted).await?.value)
+    pub async fn reset_event_cursor(
+        &self,
+        name: &str,
+        wanted: &EventCursorResetRequest,
+    ) -> Result<EventCursorPosition, Error> {
+        Ok(self.post(&format!("{}/reset", path(name)), Query::new(), wanted).await?.value)
     }
 
     /// `DELETE /v1/event/cursor/:name`.

@@ -60,6 +60,8 @@ pub struct EventQuery {
     pub namespace: String,
     /// A durable cursor: what it gives, from where it is. Without all of the above but `to`.
     pub cursor: String,
+    /// Which of its readers this is, for a cursor that is split.
+    pub member: Option<u32>,
     /// [`Subscription::next`] shows checkpoints too: for who acknowledges how far it has come.
     pub checkpoints: bool,
 }
@@ -108,6 +110,9 @@ impl EventQuery {
     fn to_query(&self) -> Query {
         let mut query = Query::new().with("namespace", &self.namespace).with("to", &self.to);
         query = query.with("filter", &self.filter).with("cursor", &self.cursor);
+        if let Some(member) = self.member {
+            query = query.with("member", member);
+        }
         if self.index > 0 {
             query = query.with("index", self.index);
         } else if !self.from.is_empty() {

@@ -20,6 +20,8 @@ pub struct EventCursorRequest {
     /// What is not used for so long is deleted. Zero: never.
     #[serde(rename = "TTL", deserialize_with = "duration_or_empty", serialize_with = "as_text")]
     pub ttl: Duration,
+    /// Among how many readers a new one is split. Zero: as it is, and a new one is not split; one: not split.
+    pub members: u32,
 }
 
 /// The answer of `GET /v1/event/cursor/:name`, and an entry of `GET /v1/event/cursors`.
@@ -54,6 +56,25 @@ pub struct EventCursor {
     pub create_index: u64,
     pub modify_index: u64,
     pub create_time: Timestamp,
+    /// Among how many readers it is split; zero when it is not.
+    pub members: u32,
+    /// How far each of those has come, in their order.
+    pub shares: List<EventCursorShare>,
+}
+
+/// How far one of the readers has come that a cursor is split among.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct EventCursorShare {
+    /// From zero: what `member` of the stream is.
+    pub member: u32,
+    pub position: String,
+    pub position_index: u64,
+    pub lag_batches: u64,
+    pub lag_seconds: u64,
+    pub gap: bool,
+    pub acked_at: Option<Timestamp>,
+    pub acked_by: String,
 }
 
 /// The body of `POST /v1/event/cursor/:name/ack`.
@@ -63,14 +84,18 @@ pub struct EventCursorAckRequest {
     /// The id of the last event that the reader has done with.
     #[serde(rename = "ID")]
     pub id: String,
+    /// Which of the readers that the cursor is split among; none where it is not.
+    pub member: Option<u32>,
 }
 
 /// The body of `POST /v1/event/cursor/:name/reset`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EventCursorResetRequest {
-    /// As `from` of the stream.
+    /// As `from` of the stream. Empty, with members: where the cursor is.
     pub to: String,
+    /// Splits it among so many readers, who all begin there; one joins it again. Zero: as it is.
+    pub members: u32,
 }
 
 /// Where a cursor is now.

@@ -258,7 +258,7 @@ held! {
     api {
         AllocWhy AllocationHistory AllocationTransition ChainFact Decision DecisionAgain DecisionsAgain PlacementAgain DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy EventChain EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
-        EventCursorResetRequest EventSink EventSinkRequest FactCause ForkAdd ForkAdvanceRequest ForkChange ForkChangesRequest ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
+        EventCursorResetRequest EventCursorShare EventSink EventSinkRequest FactCause ForkAdd ForkAdvanceRequest ForkChange ForkChangesRequest ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
         HistoryArchive HistoryFileVerified HistoryStorage HistoryVerified JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
         RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess UpgradeRaised UpgradeServer UpgradeStatus VariableVersion VariableErasure ErasurePending WhyNot
     }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::entries::Entry;
 use super::rendered::RenderedBatch;
+use super::share::Share;
 use super::view::View;
 
 /// Events are taken into a page until they reach this size; one more may exceed it. This is what a reader holds
@@ -82,6 +83,8 @@ pub struct EventFilter {
     pub view: View,
     /// Events from here on are not for this reader.
     pub end: Option<Cursor>,
+    /// The part of them that is for this reader; all without one.
+    pub share: Option<Share>,
 }
 
 /// What a filter expression says about events.
@@ -134,7 +137,15 @@ impl Condition {
 impl EventFilter {
     /// Everything of these topics (of all, where there are none), as Nomad shows it.
     pub fn of_topics(topics: Vec<TopicFilter>, viewer: Arc<dyn Viewer>) -> EventFilter {
-        EventFilter { topics, namespace: None, viewer, condition: None, view: View::Nomad, end: None }
+        EventFilter {
+            topics,
+            namespace: None,
+            viewer,
+            condition: None,
+            view: View::Nomad,
+            end: None,
+            share: None,
+        }
     }
 
     /// Nothing is left to read from there on.
@@ -147,7 +158,8 @@ impl EventFilter {
         let topic =
             self.topics.is_empty() || self.topics.iter().any(|filter| filter.matches(entry.topic, keys()));
         let namespace = self.namespace.as_deref().is_none_or(|namespace| namespace == entry.namespace);
-        topic && (namespace || entry.namespace.is_empty()) && self.viewer.may_see(entry)
+        let share = self.share.is_none_or(|share| share.has(entry));
+        topic && (namespace || entry.namespace.is_empty()) && share && self.viewer.may_see(entry)
     }
 }
 

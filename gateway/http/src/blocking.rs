@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use api::{AsOf, Consistency, WAIT_MAX};
-use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use base::{Index, Time};
 use control::{Leadership, Receipt, Subject};
@@ -300,7 +299,7 @@ pub(crate) fn past(parameter: &str, error: &HistoryError) -> Failure {
     match error {
         HistoryError::Gone { oldest } => {
             let text = format!("{parameter}: what was then is no longer kept: the oldest index is {oldest}");
-            Failure::new(StatusCode::GONE, text)
+            Failure::gone(text, *oldest)
         }
         HistoryError::Ahead { newest } => {
             Failure::invalid(format!("{parameter}: that is still to come: the newest index is {newest}"))

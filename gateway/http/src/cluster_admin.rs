@@ -13,6 +13,8 @@ use journal::store::{HistoryFile, HistoryStatus, StoreError};
 use metrics::Figures;
 use serde::{Deserialize, Serialize};
 
+use crate::elsewhere::OtherHistory;
+
 /// The servers of all regions, and the raft cluster of this one.
 ///
 /// What only the leader can do or knows is requested from it, and fails with [`ClusterError::NotLeading`] while there is none.
@@ -64,6 +66,9 @@ pub trait ClusterAdmin: Send + Sync + 'static {
     /// # Errors
     /// [`ClusterError`]; some server leads, or will after the next election.
     fn transfer(&self, to: PeerName) -> BoxFuture<'_, Result<LeadershipTransferResponse, ClusterError>>;
+
+    /// How far back the other servers of the region go that answer.
+    fn histories(&self) -> BoxFuture<'_, Vec<OtherHistory>>;
 
     /// How well the servers are, in the eyes of the leader.
     ///

@@ -1,7 +1,8 @@
 //! Every way a call can fail, as the caller sees it. The only place that knows the status codes of rejections.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use base::Index;
 use control::SubmitError;
 use control::whatif::Refused;
 use model::RejectionKind;
@@ -12,10 +13,14 @@ use wire::{RemoteError, RemoteErrorKind, RpcError};
 
 use crate::audit_layer::FailureText;
 use crate::cluster_admin::ClusterError;
+use crate::elsewhere::Gone;
 use crate::node_rpc::NodeRpcError;
 
 /// How long a rejected caller shall wait before it tries again, in seconds, if nothing else is known.
 const RETRY_AFTER: u64 = 1;
+
+/// The oldest index that can be read.
+pub(crate) const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
 /// A call that gets a text instead of what it asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub struct Failure {
     pub text: String,
     /// How long a caller shall wait that came too often, in seconds.
     retry_after: u64,
+    /// Of what is no longer kept: the oldest index that is.
+    oldest: Option<Index>,
 }
 
 /// The status of a rejection.
@@ -39,7 +46,7 @@ pub(crate) const fn status(kind: RejectionKind) -> StatusCode {
 
 impl Failure {
     pub fn new(status: StatusCode, text: impl Into<String>) -> Failure {
-        Failure { status, text: text.into(), retry_after: RETRY_AFTER }
+        Failure { status, text: text.into(), retry_after: RETRY_AFTER, oldest: None }
     }
 
     pub fn invalid(text: impl Into<String>) -> Failure {
@@ -60,6 +67,11 @@ impl Failure {
 
     pub fn too_many(text: impl Into<String>) -> Failure {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, text)
+    }
+
+    /// What was asked for lies below the oldest index that this server has.
+    pub(crate) fn gone(text: impl Into<String>, oldest: Index) -> Failure {
+        Failure { oldest: Some(oldest), ..Failure::new(StatusCode::GONE, text) }
     }
 
     /// The same, to be tried again after so many seconds.
@@ -103,6 +115,10 @@ impl IntoResponse for Failure {
         response.extensions_mut().insert(why);
         if self.status == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
+        }
+        if let Some(oldest) = self.oldest {
+            response.headers_mut().insert(OLDEST, HeaderValue::from(oldest.0));
+            response.extensions_mut().insert(Gone(oldest));
         }
         response
     }

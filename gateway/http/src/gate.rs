@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use base::Uuid;
+use base::{Index, Uuid};
 use control::Receipt;
 use model::document::{ACLPolicy, ACLRole, ACLToken};
 use model::{Caller, Command, RequestId};
@@ -21,6 +21,12 @@ impl Gate {
     /// Storage plugins, for whoever is no caller.
     pub fn storage(&self) -> Storage {
         Storage(self.0.clone())
+    }
+
+    /// The oldest index of which this server has the state; zero when it has no history. Of what was before the first batch
+    /// nobody asks.
+    pub fn oldest(&self) -> Index {
+        self.0.history.oldest().map_or(Index::ZERO, |oldest| oldest.max(Index(1)))
     }
 
     /// # Errors

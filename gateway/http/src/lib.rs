@@ -16,6 +16,7 @@ mod audit_layer;
 mod blocking;
 mod cluster_admin;
 mod cors;
+mod elsewhere;
 mod error;
 pub mod events;
 mod forks;
@@ -41,6 +42,7 @@ pub use blocking::WAITING_READS_MAX;
 pub use cluster_admin::{
     ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, PeerName, SnapshotFile, Snapshots,
 };
+pub use elsewhere::OtherHistory;
 pub use error::Failure;
 pub use events::history_line;
 pub use gate::Gate;

@@ -31,6 +31,7 @@ mod settings;
 pub mod snapshot_file;
 mod start;
 
+pub use bucket::{Address as BucketAddress, Settings as BucketSettings, Url};
 pub use delivery::AddressRules;
 pub use http_gateway::{AccessSettings, NodeRoutes, PageFolder};
 pub use http_gateway::{history_file, history_line, tables};
@@ -38,6 +39,9 @@ pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use lost_tail::{LostTail, lost_tail};
 pub use node_connections::NodeConnections;
-pub use raft::{Archive, LogEnd, Member as LoggedMember, RETENTION, Retention, log_end, logged_members};
-pub use settings::{ClusterSettings, FederationSettings, GossipSettings, HistorySettings, Limits, Settings};
+pub use raft::{LogEnd, Member as LoggedMember, RETENTION, Retention, log_end, logged_members};
+pub use settings::{
+    Archive, ArchivePlace, ClusterSettings, FederationSettings, GossipSettings, HistorySettings, Limits,
+    Settings,
+};
 pub use start::{Halted, Server, StartError, log_dir};

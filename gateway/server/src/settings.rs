@@ -18,7 +18,7 @@ use listener::AddressLimit;
 use metrics::NodeFigures;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::{AgentConfig, Monitor};
-use raft::{Archive, Retention, Tail};
+use raft::{Retention, Tail};
 use tls::AgentTls;
 
 use crate::cluster::Joins;
@@ -111,6 +111,28 @@ pub struct HistorySettings {
     pub archive: Option<Archive>,
     /// What stays for followers that are a little behind; [`raft::TAIL`] but for tests.
     pub tail: Tail,
+}
+
+/// Where segments go that the log does not keep, compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    pub place: ArchivePlace,
+    /// Of its files; without it the place is the limit.
+    pub max_bytes: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArchivePlace {
+    /// Made if it is not there; used by one process at a time.
+    Folder(PathBuf),
+    /// Each server has a part of it, by its own id.
+    Bucket(Box<bucket::Settings>),
+}
+
+impl Archive {
+    pub fn in_folder(path: impl Into<PathBuf>, max_bytes: Option<u64>) -> Archive {
+        Archive { place: ArchivePlace::Folder(path.into()), max_bytes }
+    }
 }
 
 impl Default for HistorySettings {

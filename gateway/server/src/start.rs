@@ -30,7 +30,7 @@ use crate::gossip::{self, Gossip};
 use crate::gossip_keyring;
 use crate::identity;
 use crate::key_trees::Keeper;
-use crate::log_files::LogFiles;
+use crate::log_files::{self, LogFiles};
 use crate::lost_tail::{self, LostTail};
 use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
@@ -76,6 +76,8 @@ pub enum StartError {
     LostTail { path: PathBuf, lost: LostTail },
     #[error("cannot read the log in the background")]
     Scrub(#[source] io::Error),
+    #[error("history.archive: {0}")]
+    Archive(String),
     #[error("cannot gossip")]
     Gossip(#[from] gossip::GossipError),
     #[error("cannot open the history index")]
@@ -402,7 +404,7 @@ async fn open_log(
             address: address.clone(),
             segment_bytes: settings.segment_bytes,
             retention: settings.history.retention,
-            archive: settings.history.archive.clone(),
+            archive: log_files::archive(settings.history.archive.as_ref(), dir)?,
             tail: settings.history.tail,
             found,
             timings: settings.cluster.timings.clone(),

@@ -2,14 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Index;
 use journal::store::{HISTORY_SUFFIX, StoreError};
 use raft::Tail;
-use serde_json::Value;
-use server::{Archive, HistorySettings, Retention, Server, Settings, StartError};
+use serde_json::{Value, json};
+use server::{
+    Archive, ArchivePlace, BucketSettings, HistorySettings, Retention, Server, Settings, StartError,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::store::{ID, REGION, SECRET, Store};
 
 use crate::scrub::{NODE, SEGMENT_BYTES, leads, register, say, settings};
 
@@ -47,6 +52,74 @@ async fn the_past_is_the_same_once_it_is_archived() {
     assert_eq!(code, 410, "{text}");
     let (code, text) = get(&server, "/v1/operator/history/verify?from=1").await;
     assert_eq!((code, text), (410, format!("batch 1 is no longer kept: the oldest is {log_begins}")));
+    server.shutdown().await;
+}
+
+/// The same in a bucket; while its store fails, nothing leaves the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_past_is_the_same_once_it_is_in_a_bucket() {
+    let (home, store) = (tempfile::tempdir().unwrap(), Store::default());
+    let credentials = home.path().join("credentials");
+    let text = format!("[default]\naws_access_key_id = {ID}\naws_secret_access_key = {SECRET}\n");
+    std::fs::write(&credentials, text).unwrap();
+    let endpoint = format!("http://{}", store.start().await);
+    let bucket = BucketSettings {
+        address: "s3://history/prod".parse().unwrap(),
+        endpoint: Some(endpoint.parse().unwrap()),
+        region: REGION.to_string(),
+        credentials: Some(credentials),
+        authority: None,
+    };
+    let archive = Archive { place: ArchivePlace::Bucket(Box::new(bucket)), max_bytes: None };
+    let settings = || {
+        let mut settings = archived_in(home.path(), archive.clone());
+        // So that it leaves because of its age: too long a log would lose it where the archive fails.
+        settings.history.retention = Retention { bytes: 1 << 30, age: Some(Duration::ZERO) };
+        settings
+    };
+    let server = Server::start(settings()).await.unwrap();
+    fill(&server).await;
+    let before = Past::of(&server).await;
+    store.fail(usize::MAX);
+    keep_images(&server).await;
+    let failed = status(&server).await;
+    assert_eq!((&failed["LogOldestIndex"], &failed["Archive"]["Files"]), (&json!(1), &json!(0)), "{failed}");
+    let why = failed["Archive"]["Failed"].as_str().unwrap();
+    assert!(why.contains("the store answers 503 SlowDown") && !why.contains(SECRET), "{why}");
+    store.fail(0);
+    keep_images(&server).await;
+    let kept = status(&server).await;
+    assert!(kept["LogOldestIndex"].as_u64() > Some(100), "{kept}");
+    assert!(kept["Archive"]["Files"].as_u64() > Some(10), "{kept}");
+    let own =
+        format!("prod/{}/", std::fs::read_to_string(home.path().join("server/server-id")).unwrap().trim());
+    assert!(store.keys().iter().all(|key| key.starts_with(&own)), "{:?}", store.keys());
+    assert_eq!(Past::of(&server).await, before);
+    assert_eq!(verified(&server).await, kept["NewestIndex"]);
+    server.shutdown().await;
+
+    let server = Server::start(settings()).await.unwrap();
+    leads(&server).await;
+    assert_eq!(Past::of(&server).await, before);
+    server.shutdown().await;
+
+    // What somebody changes there is found.
+    let key = store.keys()[0].clone();
+    let mut object = store.object(&key).unwrap();
+    object[200] ^= 1;
+    store.put(&key, &object);
+    let server = Server::start(settings()).await.unwrap();
+    leads(&server).await;
+    let (code, text) = get(&server, "/v1/operator/history/verify?from=1").await;
+    assert!(code != 200 && text.contains("damaged"), "{code} {text}");
+    server.shutdown().await;
+    assert_eq!(store.refused(), 0);
+
+    // Its store does not answer: it starts, and what is archived is gone until it starts again.
+    store.fail(usize::MAX);
+    let server = Server::start(settings()).await.unwrap();
+    leads(&server).await;
+    assert_eq!(get(&server, "/v1/event/stream?from=1&to=9&follow=false&namespace=*").await.0, 410);
     server.shutdown().await;
 }
 
@@ -89,9 +162,13 @@ async fn an_export_is_an_archive() {
 }
 
 fn archived(home: &Path, archive: &Path) -> Settings {
+    archived_in(home, Archive::in_folder(archive, None))
+}
+
+fn archived_in(home: &Path, archive: Archive) -> Settings {
     let history = HistorySettings {
         retention: Retention { bytes: 4 * SEGMENT_BYTES, age: None },
-        archive: Some(Archive { dir: archive.to_path_buf(), max_bytes: None }),
+        archive: Some(archive),
         tail: Tail { entries: 10, bytes: 1 << 20 },
         ..HistorySettings::default()
     };

@@ -19,6 +19,7 @@ use model::command::RegisterJob;
 use model::document::{Job, TaskGroup};
 use model::{Actor, Autopilot, Command, JobKey, Request, RequestId};
 use monitor::{FOLLOWERS_MAX, Follow, FollowError, Monitor};
+use raft::{TAIL, Tail};
 use server::cluster::Joins;
 use server::{ClusterSettings, Server, Settings};
 use state::{Imager, State};
@@ -260,15 +261,55 @@ async fn every_server_can_sign_also_one_that_lost_its_disk() {
     cluster.shutdown().await;
 }
 
+/// A server that joins gets the state of now and nothing of what was before it; it says who has that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_joins_says_where_the_history_is_that_it_does_not_have() {
+    let mut cluster = Cluster::keeping(Tail { entries: 5, bytes: 1 << 20 }).await;
+    for nth in 0..30 {
+        cluster.register(0, &format!("job-{nth}")).await;
+    }
+    cluster.agree().await;
+    let lost = cluster.follower().await;
+    cluster.stop(lost).await;
+    std::fs::remove_dir_all(cluster.home(lost)).unwrap();
+    let others = [(lost + 1) % 3, (lost + 2) % 3];
+    // Of two moments: then nobody sends the log from its beginning.
+    for nth in 0..2 {
+        cluster.register(others[0], &format!("more-{nth}")).await;
+        for other in others {
+            let control = cluster.server(other).control.clone();
+            tokio::task::spawn_blocking(move || control.keep_image()).await.unwrap().unwrap();
+        }
+    }
+    cluster.begin(lost).await;
+    cluster.register(lost, "after").await;
+    cluster.agree().await;
+    let gone = cluster.whole(lost, "/v1/jobs?as_of=3").await;
+    let at = gone.lines().find_map(|line| line.strip_prefix("x-sojourn-history-at: "));
+    let at = at.unwrap_or_else(|| panic!("{gone}"));
+    assert!(gone.starts_with("HTTP/1.1 410") && gone.ends_with("has it from index 1 on"), "{gone}");
+    let there = others.into_iter().find(|other| cluster.server(*other).http.to_string() == at);
+    let there = there.unwrap_or_else(|| panic!("{at} is one of the others"));
+    let read = cluster.whole(there, "/v1/jobs?as_of=3").await;
+    assert!(read.starts_with("HTTP/1.1 200"), "{read}");
+    cluster.shutdown().await;
+}
+
 struct Cluster {
     directory: tempfile::TempDir,
     rpc: Vec<SocketAddr>,
     servers: Vec<Option<Server>>,
     logs: [Monitor; 3],
+    /// What of the log is kept for those who are a little behind.
+    tail: Tail,
 }
 
 impl Cluster {
     async fn start() -> Cluster {
+        Cluster::keeping(TAIL).await
+    }
+
+    async fn keeping(tail: Tail) -> Cluster {
         // Held until all are chosen, so that no two are the same.
         let held: Vec<_> =
             (0..3).map(|_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
@@ -276,7 +317,7 @@ impl Cluster {
         drop(held);
         let directory = tempfile::tempdir().unwrap();
         let mut cluster =
-            Cluster { directory, rpc, servers: vec![None, None, None], logs: Default::default() };
+            Cluster { directory, rpc, servers: vec![None, None, None], logs: Default::default(), tail };
         for nth in 0..3 {
             cluster.begin(nth).await;
         }
@@ -313,7 +354,7 @@ impl Cluster {
             workers: 0,
             segment_bytes: SEGMENT_BYTES,
             scrub_every: None,
-            history: server::HistorySettings::default(),
+            history: server::HistorySettings { tail: self.tail, ..Default::default() },
             tls: None,
             federation: Default::default(),
             cluster: ClusterSettings {
@@ -365,6 +406,16 @@ impl Cluster {
         let mut line = String::new();
         stream.read_line(&mut line).await.unwrap();
         line.trim_end().to_string()
+    }
+
+    /// The head and the body of an answer.
+    async fn whole(&self, nth: usize, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.server(nth).http).await.unwrap();
+        let asked = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
     }
 
     /// Status and body of an answer.

@@ -10,3 +10,6 @@ mod regions;
 mod replicated;
 mod routes;
 mod scrub;
+#[allow(dead_code, reason = "the tests of buckets use more of it")]
+#[path = "../../bucket/tests/store.rs"]
+mod store;

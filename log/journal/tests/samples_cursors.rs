@@ -16,6 +16,7 @@ pub fn samples(name: &str) -> Vec<Event> {
                 from: "-2h".into(),
                 reader: "11111111-2222-3333-4444-555555555555".into(),
                 ttl: Duration::from_secs(3600),
+                members: 0,
             };
             let (position, settings) = (position(), Doc::of(&settings));
             let empty = EventPosition::default();
@@ -34,6 +35,20 @@ pub fn samples(name: &str) -> Vec<Event> {
         ],
         "EventCursorDeleted" => {
             vec![EventCursorDeleted { name: smallest() }.into(), EventCursorDeleted { name: full() }.into()]
+        }
+        "EventCursorMemberAcked" => {
+            let empty = EventPosition::default();
+            vec![
+                EventCursorMemberAcked { name: smallest(), member: 0, position: empty }.into(),
+                EventCursorMemberAcked { name: full(), member: 63, position: position() }.into(),
+            ]
+        }
+        "EventCursorSplit" => {
+            let empty = EventPosition::default();
+            vec![
+                EventCursorSplit { name: smallest(), members: 0, position: empty }.into(),
+                EventCursorSplit { name: full(), members: 64, position: position() }.into(),
+            ]
         }
         other => crate::samples_sinks::samples(other),
     }

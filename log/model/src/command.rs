@@ -253,6 +253,10 @@ commands! {
     151 DeleteEventCursor { name: String },
     /// Deletes those that nobody has used for too long.
     152 ExpireEventCursors,
+    /// One of the readers that it is split among has done with everything of its own up to there.
+    230 AckEventCursorMember { name: String, member: u32, after: EventPosition },
+    /// Splits it among so many readers, who all begin there; `None`: with what comes next. One joins it again.
+    231 SplitEventCursor { name: String, members: u32, to: Option<EventPosition> },
     /// Makes a sink of the event stream with its cursor, or changes them.
     200 SetEventSink(Box<SetEventSink>),
     201 DeleteEventSink { name: String },

@@ -49,6 +49,13 @@ pub struct EventCursorSettings {
     pub reader: String,
     /// Above zero: it is deleted when it was not used for so long.
     pub ttl: Duration,
+    /// Among how many readers it is split; zero when it is not. What is stored of others stays what it was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub members: u32,
+}
+
+fn is_zero(members: &u32) -> bool {
+    *members == 0
 }
 
 /// Creates a cursor, or changes what it gives.
@@ -68,6 +75,8 @@ impl CommandKind {
             self,
             CommandKind::SetEventCursor
                 | CommandKind::AckEventCursor
+                | CommandKind::AckEventCursorMember
+                | CommandKind::SplitEventCursor
                 | CommandKind::ResetEventCursor
                 | CommandKind::DeleteEventCursor
                 | CommandKind::ExpireEventCursors

@@ -1,5 +1,6 @@
 //! The journal that servers run on.
 
+use std::fmt;
 use std::future::IntoFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use base::{Index, Term};
 use futures_util::FutureExt;
 use journal::frame::BATCH_BYTES_MAX;
-use journal::store::{HistoryFile, HistoryStatus, Retention, Store, StoreError};
+use journal::store::{Files, HistoryFile, HistoryStatus, Retention, Store, StoreError};
 use journal::{EncodedBatch, Freshness, IndexCallback, Journal, KeepError, ProposeError, ReadError};
 use model::Image;
 use parking_lot::Mutex;
@@ -50,12 +51,28 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// A directory for old history, compressed; see [`journal::store::ArchiveSettings`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place for old history, compressed; see [`journal::store::ArchiveSettings`].
+#[derive(Clone, Debug)]
 pub struct Archive {
-    /// Made if it is not there; used by one process at a time.
-    pub dir: PathBuf,
+    pub place: ArchivePlace,
     pub max_bytes: Option<u64>,
+}
+
+#[derive(Clone)]
+pub enum ArchivePlace {
+    /// Made if it is not there; used by one process at a time.
+    Directory(PathBuf),
+    /// Files that nobody else writes to.
+    Files(Arc<dyn Files>),
+}
+
+impl fmt::Debug for ArchivePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArchivePlace::Directory(path) => write!(f, "{}", path.display()),
+            ArchivePlace::Files(_) => f.write_str("files elsewhere"),
+        }
+    }
 }
 
 /// What a server without a log does at its start.

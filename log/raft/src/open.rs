@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::bounds::Bounds;
 use crate::driving::{self, Blocking, Driving, Life, Tasks, Workers};
 use crate::formats;
-use crate::journal::{Archive, Found, OpenError, Raft, RaftJournal, Settings};
+use crate::journal::{Archive, ArchivePlace, Found, OpenError, Raft, RaftJournal, Settings};
 use crate::leadership;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
@@ -176,11 +176,15 @@ fn store_settings(settings: &Settings, driving: store::Driving) -> store::Settin
 }
 
 fn open_archive(archive: Archive) -> Result<ArchiveSettings, OpenError> {
-    let Archive { dir: path, max_bytes } = archive;
-    match Directory::open(&path) {
-        Ok(files) => Ok(ArchiveSettings { files: Arc::new(files), max_bytes }),
-        Err(source) => Err(OpenError::Archive { path, source }),
-    }
+    let Archive { place, max_bytes } = archive;
+    let files: Arc<dyn Files> = match place {
+        ArchivePlace::Directory(path) => match Directory::open(&path) {
+            Ok(files) => Arc::new(files),
+            Err(source) => return Err(OpenError::Archive { path, source }),
+        },
+        ArchivePlace::Files(files) => files,
+    };
+    Ok(ArchiveSettings { files, max_bytes })
 }
 
 /// Passes the last image to the sink: everything continues from there.

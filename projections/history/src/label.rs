@@ -59,6 +59,8 @@ fn of_cluster(event: &Event) -> String {
         Event::EventCursorAcked(e) => format!("event-cursor/{}", e.name),
         Event::EventCursorReset(e) => format!("event-cursor/{}", e.name),
         Event::EventCursorDeleted(e) => format!("event-cursor/{}", e.name),
+        Event::EventCursorMemberAcked(e) => format!("event-cursor/{}", e.name),
+        Event::EventCursorSplit(e) => format!("event-cursor/{}", e.name),
         Event::EventSinkSet(e) => format!("event-sink/{}", e.name),
         Event::EventSinkDeleted(e) => format!("event-sink/{}", e.name),
         Event::EventSinkPaused(e) => format!("event-sink/{}", e.name),

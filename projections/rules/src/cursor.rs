@@ -1,7 +1,10 @@
 //! Cursors of the event stream: which there may be, and where they may go.
 
 use base::{Duration, Time};
-use model::event::{EventCursorAcked, EventCursorDeleted, EventCursorReset, EventCursorSet};
+use model::event::{
+    EventCursorAcked, EventCursorDeleted, EventCursorMemberAcked, EventCursorReset, EventCursorSet,
+    EventCursorSplit,
+};
 use model::{Doc, EventCursorSettings, EventPosition, Rejection, SetEventCursor, sink_of_cursor};
 use state::State;
 use state::cursor::{Cursor, Cursors};
@@ -18,6 +21,8 @@ const TOPIC_MAX: usize = 512;
 /// Longest filter, and longest word of where to begin, in bytes.
 const FILTER_MAX: usize = 4096;
 const FROM_MAX: usize = 128;
+/// Most readers that one is split among: each of them acknowledges by itself.
+pub const MEMBERS_MAX: u32 = 64;
 /// Shortest time after which an unused cursor may be deleted: garbage is collected every few minutes.
 const TTL_MIN: Duration = Duration::from_secs(60);
 
@@ -48,7 +53,8 @@ pub(crate) fn place_or_change(
             return Err(Rejection::EventCursorRefused(why));
         }
         let from = if settings.from.is_empty() { "now" } else { &settings.from };
-        let settings = EventCursorSettings { from: from.to_string(), ..settings.clone() };
+        let members = split_among(settings.members);
+        let settings = EventCursorSettings { from: from.to_string(), members, ..settings.clone() };
         let position = place(ctx, *start, "From")?;
         return Ok(EventCursorSet { name: name.clone(), settings: Doc::of(&settings), position }.into());
     };
@@ -60,7 +66,16 @@ pub(crate) fn place_or_change(
         );
         return Err(Rejection::EventCursorRefused(why));
     }
-    let settings = EventCursorSettings { from: began.clone(), ..settings.clone() };
+    let members = before.settings.members;
+    if settings.members != 0 && split_among(settings.members) != members {
+        let why = format!(
+            "event cursor {name:?} has {} members, not {}: leave Members out, or reset the cursor with it",
+            members.max(1),
+            settings.members
+        );
+        return Err(Rejection::EventCursorRefused(why));
+    }
+    let settings = EventCursorSettings { from: began.clone(), members, ..settings.clone() };
     if settings == before.settings {
         return Ok(Decision::nothing());
     }
@@ -80,11 +95,73 @@ pub(crate) fn acknowledge(
     after: EventPosition,
 ) -> Result<Decision, Rejection> {
     let cursor = known(state, name)?;
+    if !cursor.members.is_empty() {
+        return invalid("Member", "a number: the cursor is split");
+    }
     let position = place(ctx, Some(after), "ID")?;
     if position <= cursor.position {
         return Ok(Decision::nothing());
     }
     Ok(EventCursorAcked { name: name.to_string(), position }.into())
+}
+
+/// The same of one of the readers that a cursor is split among.
+///
+/// # Errors
+/// As [`acknowledge`]; [`Rejection::EventCursorInvalid`] also for a member that it does not have.
+pub(crate) fn acknowledge_member(
+    state: &State,
+    ctx: &Context,
+    name: &str,
+    member: u32,
+    after: EventPosition,
+) -> Result<Decision, Rejection> {
+    let cursor = known(state, name)?;
+    let Some(own) = cursor.members.get(member as usize) else {
+        return match cursor.members.len() {
+            0 => invalid("Member", "none: the cursor is not split"),
+            _ => invalid("Member", "a number below that of the cursor's members"),
+        };
+    };
+    let position = place(ctx, Some(after), "ID")?;
+    if position <= own.position {
+        return Ok(Decision::nothing());
+    }
+    Ok(EventCursorMemberAcked { name: name.to_string(), member, position }.into())
+}
+
+/// Splits it among so many readers, who all begin at one place: which of them has an event depends on how many there are, so
+/// what each had acknowledged before says nothing any more.
+///
+/// # Errors
+/// As [`reset`]; [`Rejection::EventCursorRefused`] for that of a sink, which is one reader.
+pub(crate) fn split(
+    state: &State,
+    ctx: &Context,
+    name: &str,
+    members: u32,
+    to: Option<EventPosition>,
+) -> Result<Decision, Rejection> {
+    known(state, name)?;
+    check_members(members)?;
+    if let Some(sink) = sink_of_cursor(name) {
+        let why = format!("event cursor {name:?} belongs to the sink {sink:?}, which reads all of it");
+        return Err(Rejection::EventCursorRefused(why));
+    }
+    let (position, members) = (place(ctx, to, "To")?, split_among(members));
+    Ok(EventCursorSplit { name: name.to_string(), members, position }.into())
+}
+
+/// One reader has all of it: then it is not split.
+fn split_among(members: u32) -> u32 {
+    if members == 1 { 0 } else { members }
+}
+
+fn check_members(members: u32) -> Result<(), Rejection> {
+    if members > MEMBERS_MAX {
+        return invalid("Members", "a number from 1 to 64");
+    }
+    Ok(())
 }
 
 /// # Errors
@@ -97,7 +174,7 @@ pub(crate) fn reset(
 ) -> Result<Decision, Rejection> {
     let cursor = known(state, name)?;
     let position = place(ctx, to, "To")?;
-    if position == cursor.position {
+    if position == cursor.position && cursor.members.iter().all(|member| member.position == position) {
         return Ok(Decision::nothing());
     }
     Ok(EventCursorReset { name: name.to_string(), position }.into())
@@ -155,7 +232,8 @@ fn place(
 
 fn check(state: &State, wanted: &SetEventCursor) -> Result<(), Rejection> {
     let SetEventCursor { name, settings, .. } = wanted;
-    let EventCursorSettings { topics, namespace, filter, from, reader, ttl } = settings;
+    let EventCursorSettings { topics, namespace, filter, from, reader, ttl, members } = settings;
+    check_members(*members)?;
     let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !(1..=NAME_MAX).contains(&name.len()) || !name.chars().all(is_fit) {
         return invalid("Name", "1 to 128 letters, digits, dashes, underscores and dots");

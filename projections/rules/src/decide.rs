@@ -109,6 +109,10 @@ fn decide_alone(
         Command::SetEventCursor(wanted) => cursor::set(state, ctx, wanted),
         Command::AckEventCursor { name, after } => cursor::acknowledge(state, ctx, name, *after),
         Command::ResetEventCursor { name, to } => cursor::reset(state, ctx, name, *to),
+        Command::AckEventCursorMember { name, member, after } => {
+            cursor::acknowledge_member(state, ctx, name, *member, *after)
+        }
+        Command::SplitEventCursor { name, members, to } => cursor::split(state, ctx, name, *members, *to),
         Command::DeleteEventCursor { name } => cursor::delete(state, name),
         Command::ExpireEventCursors => Ok(cursor::expire(&state.cursors, ctx.time)),
         Command::SetEventSink(wanted) => sink::set(state, ctx, wanted),

@@ -103,7 +103,7 @@ fn an_acknowledgement_moves_a_cursor_on_and_never_back() {
 fn what_is_no_cursor_is_refused_by_its_field() {
     let mut world = World::new();
     type Change = fn(&mut SetEventCursor);
-    let cases: [(&str, Change); 10] = [
+    let cases: [(&str, Change); 11] = [
         ("Name: expected 1 to 128 letters, digits, dashes, underscores and dots", |w| w.name = String::new()),
         ("Name: expected 1 to 128 letters, digits, dashes, underscores and dots", |w| w.name = "a/b".into()),
         ("Name: expected 1 to 128 letters, digits, dashes, underscores and dots", |w| {
@@ -119,6 +119,7 @@ fn what_is_no_cursor_is_refused_by_its_field() {
             w.settings.reader = Uuid::from(7).to_string();
         }),
         ("TTL: expected 0 for no end, or a minute at least", |w| w.settings.ttl = Duration::from_secs(59)),
+        ("Members: expected a number from 1 to 64", |w| w.settings.members = 65),
         ("From: expected an event that has happened", |w| {
             w.start = Some(EventPosition { index: Index(1 << 40), ordinal: 0 });
         }),
@@ -129,6 +130,8 @@ fn what_is_no_cursor_is_refused_by_its_field() {
     }
     for command in [
         Command::AckEventCursor { name: "billing".into(), after: at(0, 0) },
+        Command::AckEventCursorMember { name: "billing".into(), member: 0, after: at(0, 0) },
+        Command::SplitEventCursor { name: "billing".into(), members: 2, to: None },
         Command::ResetEventCursor { name: "billing".into(), to: None },
         Command::DeleteEventCursor { name: "billing".into() },
     ] {
@@ -171,5 +174,94 @@ fn a_cursor_that_nobody_uses_for_too_long_is_deleted() {
     assert_eq!(world.submit(Command::ExpireEventCursors).unwrap().events.len(), 1);
     let left: Vec<&str> = world.state.cursors.iter().map(|(name, _)| name).collect();
     assert_eq!(left, ["for-ever"]);
+    world.check_replay();
+}
+
+fn acknowledge_member(world: &mut World, member: u32, after: EventPosition) -> Result<Decision, Rejection> {
+    world.submit(Command::AckEventCursorMember { name: "billing".into(), member, after })
+}
+
+fn split(world: &mut World, members: u32, to: Option<EventPosition>) -> Result<Decision, Rejection> {
+    world.submit(Command::SplitEventCursor { name: "billing".into(), members, to })
+}
+
+fn places(world: &World) -> Vec<EventPosition> {
+    let members = &world.state.cursors.get("billing").unwrap().members;
+    members.iter().map(|member| member.position).collect()
+}
+
+#[test]
+fn of_a_cursor_that_is_split_each_member_moves_by_itself_and_the_cursor_with_the_last() {
+    let mut world = World::new();
+    let begin = at(0, u32::MAX);
+    set(&mut world, |wanted| (wanted.start, wanted.settings.members) = (Some(begin), 3)).unwrap();
+    for number in 0..4 {
+        set(&mut world, |wanted| wanted.name = format!("other-{number}")).unwrap();
+    }
+    assert_eq!(places(&world), [begin; 3]);
+    acknowledge_member(&mut world, 1, at(3, 0)).unwrap();
+    acknowledge_member(&mut world, 2, at(2, 4)).unwrap();
+    assert_eq!((places(&world), place(&world)), (vec![begin, at(3, 0), at(2, 4)], begin));
+    acknowledge_member(&mut world, 0, at(4, 0)).unwrap();
+    assert_eq!(place(&world), at(2, 4), "where the one is that has come least far");
+    let known = world.state.cursors.get("billing").unwrap();
+    assert_eq!(known.members[0].acknowledged, known.acknowledged, "it was the last to say so");
+    assert_ne!(known.members[2].acknowledged, known.acknowledged);
+    for (member, older) in [(0, at(4, 0)), (1, at(2, 0)), (2, at(2, 4))] {
+        assert!(acknowledge_member(&mut world, member, older).unwrap().events.is_empty(), "{member}");
+    }
+    let refused = |refused: Result<Decision, Rejection>| refused.unwrap_err().to_string();
+    assert_eq!(
+        refused(acknowledge_member(&mut world, 3, at(4, 0))),
+        "invalid event cursor: Member: expected a number below that of the cursor's members"
+    );
+    assert_eq!(
+        refused(acknowledge(&mut world, at(4, 0))),
+        "invalid event cursor: Member: expected a number: the cursor is split"
+    );
+    let ahead = at(world.state.index.next().0, 0);
+    assert_eq!(
+        refused(acknowledge_member(&mut world, 0, ahead)),
+        "invalid event cursor: ID: expected an event that has happened"
+    );
+    // A reset moves all of them.
+    reset(&mut world, Some(at(1, 0))).unwrap();
+    assert_eq!((places(&world), place(&world)), (vec![at(1, 0); 3], at(1, 0)));
+    acknowledge_member(&mut world, 1, at(3, 0)).unwrap();
+    assert_eq!(reset(&mut world, Some(at(1, 0))).unwrap().events.len(), 1, "one of them is elsewhere");
+    assert_eq!(places(&world), [at(1, 0); 3]);
+    world.check_replay();
+}
+
+#[test]
+fn only_a_reset_changes_among_how_many_a_cursor_is_split() {
+    let mut world = World::new();
+    set(&mut world, |wanted| (wanted.start, wanted.settings.members) = (Some(at(0, u32::MAX)), 2)).unwrap();
+    set(&mut world, |wanted| wanted.name = "other".into()).unwrap();
+    acknowledge_member(&mut world, 0, at(1, 0)).unwrap();
+    for members in [0, 2] {
+        let same = set(&mut world, |wanted| wanted.settings.members = members).unwrap();
+        assert!(same.events.is_empty(), "{members} says what it is");
+    }
+    for (members, shown) in [(1, "2 members, not 1"), (3, "2 members, not 3")] {
+        let why = set(&mut world, |wanted| wanted.settings.members = members).unwrap_err();
+        assert_eq!(why.kind(), model::RejectionKind::Conflict);
+        let expected =
+            format!("event cursor \"billing\" has {shown}: leave Members out, or reset the cursor with it");
+        assert_eq!(why.to_string(), expected);
+    }
+    // What it gives may change, and each stays where it is.
+    set(&mut world, |wanted| wanted.settings.topics = vec!["Job".into()]).unwrap();
+    assert_eq!(places(&world), [at(1, 0), at(0, u32::MAX)]);
+    split(&mut world, 3, Some(at(0, u32::MAX))).unwrap();
+    assert_eq!(places(&world), [at(0, u32::MAX); 3]);
+    assert_eq!(world.state.cursors.get("billing").unwrap().settings.members, 3);
+    let why = split(&mut world, 65, None).unwrap_err().to_string();
+    assert_eq!(why, "invalid event cursor: Members: expected a number from 1 to 64");
+    split(&mut world, 1, Some(at(1, 0))).unwrap();
+    assert_eq!((places(&world), place(&world)), (vec![], at(1, 0)), "one reader has all of it");
+    let why = acknowledge_member(&mut world, 0, at(2, 0)).unwrap_err().to_string();
+    assert_eq!(why, "invalid event cursor: Member: expected none: the cursor is not split");
+    acknowledge(&mut world, at(2, 0)).unwrap();
     world.check_replay();
 }

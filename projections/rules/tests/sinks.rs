@@ -69,6 +69,11 @@ fn a_sink_comes_and_goes_with_its_cursor() {
     };
     let why = world.submit(Command::SetEventCursor(Box::new(cursor))).unwrap_err();
     assert!(why.to_string().contains("does not begin with"), "{why}");
+    let split = Command::SplitEventCursor { name: "sink.billing".into(), members: 2, to: None };
+    assert_eq!(
+        world.submit(split).unwrap_err().to_string(),
+        "event cursor \"sink.billing\" belongs to the sink \"billing\", which reads all of it"
+    );
     let why = world.submit(Command::DeleteEventCursor { name: "sink.billing".into() }).unwrap_err();
     assert!(why.to_string().contains("belongs to the sink"), "{why}");
 

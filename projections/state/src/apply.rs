@@ -217,6 +217,8 @@ impl State {
             Event::EventCursorAcked(e) => self.cursors.acked(at, by, e),
             Event::EventCursorReset(e) => self.cursors.reset(at, e),
             Event::EventCursorDeleted(e) => self.cursors.deleted(at, e),
+            Event::EventCursorMemberAcked(e) => self.cursors.member_acked(at, by, e),
+            Event::EventCursorSplit(e) => self.cursors.split(at, e),
             Event::EventSinkSet(e) => self.sinks.was_set(at, e),
             Event::EventSinkDeleted(e) => self.sinks.deleted(at, e),
             Event::EventSinkPaused(e) => self.sinks.paused(at, e),

@@ -81,6 +81,8 @@ impl Lane {
             | Command::DeregisterVolume { .. }
             | Command::SetEventCursor(_)
             | Command::AckEventCursor { .. }
+            | Command::AckEventCursorMember { .. }
+            | Command::SplitEventCursor { .. }
             | Command::ResetEventCursor { .. }
             | Command::DeleteEventCursor { .. }
             | Command::ExpireEventCursors

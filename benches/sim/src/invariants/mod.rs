@@ -4,6 +4,7 @@
 
 mod beats;
 mod books;
+mod cursors;
 mod i1;
 mod i2;
 mod i3;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<Box<dyn Check>> {
         Box::<launches::LaunchedOnce>::default(),
         Box::<plans::PlansHold>::default(),
         Box::<books::BooksAreRight>::default(),
+        Box::<cursors::CursorsGoOn>::default(),
         Box::<volumes::WritersAreAlone>::default(),
         Box::<volumes::UsedVolumesAreThere>::default(),
         Box::<volumes::StickyComesBack>::default(),

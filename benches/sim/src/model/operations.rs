@@ -24,9 +24,10 @@ pub enum Operation {
     ConfigureScheduler,
     Volume,
     Variable,
+    Cursor,
 }
 
-const ALL: [Operation; 12] = [
+const ALL: [Operation; 13] = [
     Operation::Eligibility,
     Operation::StopAlloc,
     Operation::Evaluate,
@@ -39,6 +40,7 @@ const ALL: [Operation; 12] = [
     Operation::ConfigureScheduler,
     Operation::Volume,
     Operation::Variable,
+    Operation::Cursor,
 ];
 
 impl World {
@@ -61,6 +63,7 @@ impl World {
             Operation::ConfigureScheduler => operations.configure_scheduler,
             Operation::Volume => operations.volume,
             Operation::Variable => operations.variable,
+            Operation::Cursor => operations.cursor,
         };
         if let Some(every) = every {
             let span = next(&mut self.work_chance, every);
@@ -89,6 +92,7 @@ impl World {
             Operation::ConfigureScheduler => Some(self.workload.configure_scheduler(chance)),
             Operation::Volume => Some(self.workload.volume(chance)),
             Operation::Variable => Some(self.workload.variable(&seen, chance)),
+            Operation::Cursor => Some(self.workload.cursor(&seen, chance)),
             Operation::ChangeNode => {
                 let node = chance.below(self.nodes.len() as u64) as usize;
                 if self.nodes[node].up {
@@ -204,6 +208,11 @@ fn in_words(command: &Command) -> String {
         Command::DeregisterVolume { volume, force } => {
             format!("volume {} to be forgotten{}", volume.id, if *force { " by force" } else { "" })
         }
+        Command::AckEventCursor { name, after } => format!("cursor {name} to be after {after:?}"),
+        Command::AckEventCursorMember { name, member, after } => {
+            format!("member {member} of cursor {name} to be after {after:?}")
+        }
+        Command::SplitEventCursor { name, members, .. } => format!("cursor {name} among {members}"),
         Command::SetVariable(request) => format!("{} to be set", request.key),
         Command::AcquireVariableLock(request) => {
             format!("{} to be locked for {}", request.key, request.lock.ttl)

@@ -1,7 +1,7 @@
 //! Rules with a bug in them, in place of `rules::decide`.
 
 use control::sequencer::Rules;
-use model::event::{AllocsReconnected, AllocsStopped, Event, NodeStatusChanged};
+use model::event::{AllocsReconnected, AllocsStopped, Event, EventCursorMemberAcked, NodeStatusChanged};
 use model::{Actor, AllocId, Command, CommandRecord, Desired, NodeId, NodeStatus, Rejection};
 use rules::{Context, Decision, decide};
 use state::alloc::endings::NOT_NEEDED;
@@ -19,6 +19,7 @@ impl Bug {
             Bug::ReturnRecordedAgain => Some(record_again),
             Bug::TwoSubstitutes => Some(two_substitutes),
             Bug::OldReturnsEnd => Some(end_old_returns),
+            Bug::AheadAcknowledged => Some(take_what_is_ahead),
             Bug::ManyWriters => Some(volumes::many_writers),
             Bug::ForgottenInUse => Some(volumes::forget_in_use),
             Bug::StickyWanders => Some(volumes::sticky_wanders),
@@ -60,6 +61,19 @@ fn register_sets_ready(state: &State, ctx: &mut Context, actor: &Actor, command:
         decision.events.push(NodeStatusChanged { node, from, to: NodeStatus::Ready, message: None }.into());
     }
     Ok(decision)
+}
+
+fn take_what_is_ahead(state: &State, ctx: &mut Context, actor: &Actor, command: &Command) -> Judged {
+    let judged = decide(state, ctx, actor, command);
+    match (&judged, command) {
+        (
+            Err(Rejection::EventCursorInvalid { field, .. }),
+            Command::AckEventCursorMember { name, member, after },
+        ) if field == "ID" => {
+            Ok(EventCursorMemberAcked { name: name.clone(), member: *member, position: *after }.into())
+        }
+        _ => judged,
+    }
 }
 
 fn ack_cancels_nothing(state: &State, ctx: &mut Context, actor: &Actor, command: &Command) -> Judged {

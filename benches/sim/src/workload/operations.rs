@@ -8,7 +8,7 @@ use model::{AllocId, Command, DeploymentId, Eligibility, Preempting, SchedulerRu
 use state::State;
 
 use super::jobs::Kind;
-use super::{jobs, nodes, variables, volumes};
+use super::{cursors, jobs, nodes, variables, volumes};
 
 /// Draws commands that make sense on a state that somebody looked at.
 #[derive(Debug)]
@@ -63,6 +63,11 @@ impl Workload {
     /// A variable is set, locked, released or deleted.
     pub fn variable(&self, seen: &State, rng: &mut Rng) -> Command {
         variables::command(seen, rng)
+    }
+
+    /// A cursor of the stream is moved on, or somebody changes it.
+    pub fn cursor(&self, seen: &State, rng: &mut Rng) -> Command {
+        cursors::command(seen, rng)
     }
 
     pub fn eligibility(&self, rng: &mut Rng) -> Command {

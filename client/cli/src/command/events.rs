@@ -35,6 +35,8 @@ const FILTER: Flag<String> = Flag::value(
 );
 const CURSOR: Flag<String> =
     Flag::value("cursor", "NAME", "Begin where this cursor is, with its topics, namespace and filter.");
+const MEMBER: Flag<u32> =
+    Flag::number("member", "N", "Which reader of the cursor this is, from 0: of one that is split.");
 const ACK: Flag<bool> = Flag::switch("ack", "Move the cursor on after what was printed.");
 const JSON: Flag<bool> = Flag::switch("json", "Print each event as a line of JSON.");
 
@@ -49,7 +51,10 @@ pub(super) static COMMAND: Command = Command {
               others of access control, or * for all.\n\n\
               With -cursor and -ack the cluster keeps how far this command has come: whoever reads the cursor next\n\
               goes on there.",
-    flags: &[&[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &TO, &FILTER, &CURSOR, &ACK, &JSON], CLIENT_FLAGS],
+    flags: &[
+        &[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &TO, &FILTER, &CURSOR, &MEMBER, &ACK, &JSON],
+        CLIENT_FLAGS,
+    ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -60,12 +65,12 @@ const RETRY_MAX: Duration = Duration::from_secs(15);
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let (query, after) = asked(&call)?;
-    let cursor = query.cursor.clone();
+    let (cursor, member) = (query.cursor.clone(), query.member);
     // What the environment names is not meant for a cursor, which has a namespace of its own.
     let client = if cursor.is_empty() { call.client()? } else { call.client_in("")? };
     let (style, json, ack) = (call.style(), call.args.switch(&JSON), call.args.switch(&ACK));
     let (done, places) = watch::channel(String::new());
-    let mut acknowledging = std::pin::pin!(acknowledging::run(&client, &cursor, places));
+    let mut acknowledging = std::pin::pin!(acknowledging::run(&client, (&cursor, member), places));
     let subscription = client.subscribe(query, &after);
     let ended = tokio::select! {
         ended = follow(subscription, &style, json, &done) => ended,
@@ -97,13 +102,17 @@ fn asked(call: &Call) -> Result<(EventQuery, String), Failure> {
     if cursor.is_empty() && call.args.switch(&ACK) {
         return Err(call.usage("-ack needs -cursor: it is the cursor that moves on"));
     }
+    let member = call.args.parsed(&MEMBER)?;
+    if cursor.is_empty() && member.is_some() {
+        return Err(call.usage("-member needs -cursor: it is the cursor that is split"));
+    }
     if !cursor.is_empty() {
         let own = ["topic", "since", "from", "index", "after", "filter", "namespace"];
         if let Some((flag, _)) = call.args.given().find(|(name, _)| own.contains(name)) {
             return Err(call.usage(&format!("-cursor and -{flag} exclude each other: the cursor says that")));
         }
         let checkpoints = call.args.switch(&ACK);
-        return Ok((EventQuery { cursor, to, checkpoints, ..EventQuery::default() }, String::new()));
+        return Ok((EventQuery { cursor, member, to, checkpoints, ..EventQuery::default() }, String::new()));
     }
     let from = match (since, from, index) {
         (Some(since), ..) => since,

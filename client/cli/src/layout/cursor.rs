@@ -1,6 +1,6 @@
 //! Cursors of the event stream, and how far their readers are behind.
 
-use api::EventCursor;
+use api::{EventCursor, EventCursorShare};
 use model::document::Timestamp;
 
 use super::cell;
@@ -13,7 +13,7 @@ pub(crate) fn table(style: &OutputStyle, cursors: &[EventCursor]) -> String {
         table.row([
             cursor.name.clone(),
             place(&cursor.position).to_string(),
-            behind(cursor),
+            behind(cursor.lag_batches, cursor.lag_seconds, cursor.gap),
             acknowledged(style, cursor.acked_at),
             cursor.acked_by.clone(),
         ]);
@@ -24,7 +24,7 @@ pub(crate) fn table(style: &OutputStyle, cursors: &[EventCursor]) -> String {
 /// One cursor.
 pub(crate) fn block(style: &OutputStyle, cursor: &EventCursor) -> String {
     let expires = cursor.expires.map_or_else(|| "never".to_string(), |time| when(style, time));
-    fields(&[
+    let mut text = fields(&[
         ("Name", cursor.name.clone()),
         ("Topics", topics(&cursor.topics)),
         ("Namespace", cursor.namespace.clone()),
@@ -32,12 +32,31 @@ pub(crate) fn block(style: &OutputStyle, cursor: &EventCursor) -> String {
         ("Reader", cursor.reader.clone()),
         ("Began", cursor.from.clone()),
         ("Position", cursor.position.clone()),
-        ("Behind", behind(cursor)),
+        ("Behind", behind(cursor.lag_batches, cursor.lag_seconds, cursor.gap)),
         ("Oldest Index", cell(cursor.oldest_index)),
         ("Acknowledged", acknowledged(style, cursor.acked_at)),
         ("Acknowledged By", cursor.acked_by.clone()),
         ("Expires", expires),
-    ])
+    ]);
+    if !cursor.shares.is_empty() {
+        text.push_str(&format!("\n{}", shares(style, &cursor.shares)));
+    }
+    text
+}
+
+/// The readers that a cursor is split among.
+fn shares(style: &OutputStyle, shares: &[EventCursorShare]) -> String {
+    let mut table = Table::new(["Member", "Position", "Behind", "Acknowledged", "By"]);
+    for share in shares {
+        table.row([
+            cell(share.member),
+            place(&share.position).to_string(),
+            behind(share.lag_batches, share.lag_seconds, share.gap),
+            acknowledged(style, share.acked_at),
+            share.acked_by.clone(),
+        ]);
+    }
+    table.render()
 }
 
 pub(super) fn topics(topics: &[String]) -> String {
@@ -49,9 +68,9 @@ pub(super) fn place(position: &str) -> &str {
     position.split('@').next().unwrap_or_default()
 }
 
-fn behind(cursor: &EventCursor) -> String {
-    let lag = lag(cursor.lag_batches, cursor.lag_seconds);
-    if cursor.gap { format!("{lag}; not all is kept") } else { lag }
+fn behind(batches: u64, seconds: u64, gap: bool) -> String {
+    let lag = lag(batches, seconds);
+    if gap { format!("{lag}; not all is kept") } else { lag }
 }
 
 pub(super) fn lag(batches: u64, seconds: u64) -> String {

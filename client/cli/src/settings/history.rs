@@ -1,8 +1,8 @@
 //! The `history` block: how much of the past a server keeps, and where.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use base::Duration;
 use jobspec::config::Section;
 
@@ -26,10 +26,69 @@ pub(crate) struct HistoryConfig {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ArchiveConfig {
-    /// Absolute.
-    pub path: PathBuf,
-    /// Of its files; `None` for as many as its disk takes.
+    /// An absolute path, or the address of a bucket.
+    pub path: String,
+    /// Of its files; `None` for as many as its place takes.
     pub max_bytes: Option<u64>,
+    /// Of a bucket: its store, empty for Amazon's own.
+    pub endpoint: String,
+    pub region: String,
+    pub credentials_file: String,
+    pub ca_file: String,
+}
+
+/// Where stores are that know of no regions.
+const REGION: &str = "us-east-1";
+
+impl ArchiveConfig {
+    fn settings(&self) -> server::Archive {
+        let bucket =
+            self.bucket().ok().flatten().map(|bucket| server::ArchivePlace::Bucket(Box::new(bucket)));
+        let place = bucket.unwrap_or_else(|| server::ArchivePlace::Folder(self.path.clone().into()));
+        server::Archive { place, max_bytes: self.max_bytes }
+    }
+
+    /// `None` for a folder.
+    ///
+    /// # Errors
+    /// Names the key below `history.archive`.
+    fn bucket(&self) -> anyhow::Result<Option<server::BucketSettings>> {
+        let of_bucket = [
+            ("endpoint", &self.endpoint),
+            ("region", &self.region),
+            ("credentials_file", &self.credentials_file),
+            ("ca_file", &self.ca_file),
+        ];
+        if !server::BucketAddress::is_meant_by(&self.path) {
+            if let Some((key, _)) = of_bucket.iter().find(|(_, value)| !value.is_empty()) {
+                bail!("{key}: expected only where path begins with s3://");
+            }
+            return Ok(None);
+        }
+        let address = self.path.parse().map_err(|why| anyhow::anyhow!("path: {why}"))?;
+        let endpoint = match self.endpoint.as_str() {
+            "" => None,
+            text => {
+                Some(text.parse().ok().filter(is_http).context("endpoint: expected a URL of http or https")?)
+            }
+        };
+        if self.region.chars().any(|c| !c.is_ascii_alphanumeric() && c != '-') {
+            bail!("region: expected a name like eu-west-1");
+        }
+        let region = if self.region.is_empty() { REGION } else { &self.region }.to_string();
+        let file = |path: &str| (!path.is_empty()).then(|| PathBuf::from(path));
+        let (credentials, authority) = (file(&self.credentials_file), file(&self.ca_file));
+        for (key, path) in [("credentials_file", &credentials), ("ca_file", &authority)] {
+            if path.as_ref().is_some_and(|path| !path.is_absolute()) {
+                bail!("{key}: expected a path that begins with /");
+            }
+        }
+        Ok(Some(server::BucketSettings { address, endpoint, region, credentials, authority }))
+    }
+}
+
+fn is_http(url: &server::Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host()
 }
 
 impl Default for HistoryConfig {
@@ -49,10 +108,7 @@ impl HistoryConfig {
         server::HistorySettings {
             memory: usize::try_from(self.memory).unwrap_or(usize::MAX),
             retention: server::Retention { bytes: self.max_bytes, age: Some(self.min_age.to_std()) },
-            archive: self
-                .archive
-                .as_ref()
-                .map(|archive| server::Archive { dir: archive.path.clone(), max_bytes: archive.max_bytes }),
+            archive: self.archive.as_ref().map(ArchiveConfig::settings),
             ..server::HistorySettings::default()
         }
     }
@@ -75,6 +131,10 @@ fn archive(config: &mut ArchiveConfig, mut section: Section, refused: &mut Refus
     let mut max_bytes = config.max_bytes.map(Bytes);
     refused.set(&mut section, "path", &mut config.path);
     refused.set_option(&mut section, "max_bytes", &mut max_bytes);
+    refused.set(&mut section, "endpoint", &mut config.endpoint);
+    refused.set(&mut section, "region", &mut config.region);
+    refused.set(&mut section, "credentials_file", &mut config.credentials_file);
+    refused.set(&mut section, "ca_file", &mut config.ca_file);
     config.max_bytes = max_bytes.map(|bytes| bytes.0);
     refused.done(section);
 }
@@ -84,15 +144,15 @@ fn archive(config: &mut ArchiveConfig, mut section: Section, refused: &mut Refus
 /// # Errors
 /// Names the field.
 pub(super) fn check(config: &HistoryConfig) -> anyhow::Result<()> {
-    match &config.archive {
-        Some(archive) if !archive.path.is_absolute() => {
-            bail!("history.archive.path: expected a path that begins with /")
-        }
-        Some(ArchiveConfig { max_bytes: Some(0), .. }) => {
-            bail!("history.archive.max_bytes: expected more than 0")
-        }
-        Some(_) | None => Ok(()),
+    let Some(archive) = &config.archive else { return Ok(()) };
+    let bucket = archive.bucket().map_err(|error| anyhow::anyhow!("history.archive.{error}"))?;
+    if bucket.is_none() && !Path::new(&archive.path).is_absolute() {
+        bail!("history.archive.path: expected a path that begins with /, or s3://BUCKET/PREFIX");
     }
+    if archive.max_bytes == Some(0) {
+        bail!("history.archive.max_bytes: expected more than 0");
+    }
+    Ok(())
 }
 
 /// A duration that may also be written in days.
@@ -113,6 +173,50 @@ impl ConfigValue for Age {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_archive_is_a_folder_or_a_bucket() {
+        let text = |text: &str| text.to_string();
+        let bucket = ArchiveConfig {
+            path: text("s3://history/prod"),
+            endpoint: text("https://minio.example.org:9000"),
+            credentials_file: text("/etc/sojourn/s3"),
+            ..ArchiveConfig::default()
+        };
+        let server::ArchivePlace::Bucket(read) = bucket.settings().place else { panic!("it is a bucket") };
+        assert_eq!((read.address.bucket.as_str(), read.address.prefix.as_str()), ("history", "prod"));
+        assert_eq!((read.region.as_str(), read.credentials), (REGION, Some("/etc/sojourn/s3".into())));
+        let folder = ArchiveConfig { path: text("/old"), ..ArchiveConfig::default() };
+        assert_eq!(folder.settings(), server::Archive::in_folder("/old", None));
+        let refused = |archive: ArchiveConfig| {
+            check(&HistoryConfig { archive: Some(archive), ..HistoryConfig::default() })
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            refused(ArchiveConfig { path: text("s3://"), ..bucket.clone() }),
+            "history.archive.path: expected s3://BUCKET or s3://BUCKET/PREFIX, of letters, digits and -_./"
+        );
+        for endpoint in ["minio:9000", "ftp://minio", "minio"] {
+            assert_eq!(
+                refused(ArchiveConfig { endpoint: text(endpoint), ..bucket.clone() }),
+                "history.archive.endpoint: expected a URL of http or https",
+                "{endpoint}"
+            );
+        }
+        assert_eq!(
+            refused(ArchiveConfig { region: text("eu/west"), ..bucket.clone() }),
+            "history.archive.region: expected a name like eu-west-1"
+        );
+        assert_eq!(
+            refused(ArchiveConfig { ca_file: text("ca.pem"), ..bucket }),
+            "history.archive.ca_file: expected a path that begins with /"
+        );
+        assert_eq!(
+            refused(ArchiveConfig { region: text("eu-west-1"), ..folder }),
+            "history.archive.region: expected only where path begins with s3://"
+        );
+    }
 
     #[test]
     fn ages_are_days_or_durations() {

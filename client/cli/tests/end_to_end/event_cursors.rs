@@ -67,3 +67,40 @@ fn a_killed_consumer_goes_on_after_what_it_has_acknowledged() {
     let gone = agent.run(read).expect_failure();
     assert!(gone.contains("event cursor \"billing\" not found"), "{gone}");
 }
+
+/// Two readers have a part each, and both together everything. Each goes on by itself.
+#[test]
+fn two_readers_share_a_cursor() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = AgentConfig::server(directory.path(), "one");
+    let agent = config.start();
+    until_it_leads(&config);
+    let filter = "Type == JobRegistered";
+    let create = [
+        "cursor", "create", "-from", "oldest", "-topic", "Job", "-filter", filter, "-members", "2", "shared",
+    ];
+    let created = agent.run(&create).expect_success();
+    assert!(created.contains("Member  Position  Behind"), "{created}");
+    let names: Vec<String> = (0..8).map(|number| format!("job-{number}")).collect();
+    names.iter().for_each(|name| _ = register(&agent, name));
+    let read = |member: &str| {
+        let read = ["events", "-cursor", "shared", "-member", member, "-json", "-to", "now", "-ack"];
+        jobs(&agent.run(&read).expect_success())
+    };
+    let (first, second) = (read("0"), read("1"));
+    assert!(!first.is_empty() && !second.is_empty(), "{first:?} {second:?}");
+    let mut all = [first.clone(), second].concat();
+    all.sort();
+    assert_eq!(all, names);
+    assert_eq!(read("0"), [""; 0]);
+    // Another version of a job goes to who has the job.
+    let mut other = job(&first[0], json!({"command": "/bin/false"}));
+    other["Datacenters"] = json!(["nowhere"]);
+    agent.register(&other);
+    assert_eq!((read("1"), read("0")), (vec![], vec![first[0].clone()]));
+    let refused = agent.run(&["events", "-cursor", "shared", "-to", "now"]).expect_failure();
+    assert!(refused.contains("member: expected a number from 0 to 1"), "{refused}");
+    agent.run(&["cursor", "reset", "-members", "1", "shared"]).expect_success();
+    let status = agent.run(&["cursor", "status", "shared"]).expect_success();
+    assert!(!status.contains("Member  Position"), "{status}");
+}

@@ -1,5 +1,6 @@
 //! Sinks of the event stream, against receivers that fail and come back, and a server that is killed meanwhile.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::end_to_end::cluster::Host;
@@ -261,72 +263,113 @@ fn a_sink_that_fails_too_often_is_parked_until_somebody_says_so() {
     assert!(!agent.run(&["cursor", "list"]).expect_success().contains("sink.a"));
 }
 
-/// The leader is killed again and again under load: every event of the stream arrives, in its order, and what arrives twice has
-/// the same id and the same content.
-#[test]
-fn a_sink_loses_nothing_when_leaders_die() {
-    let directory = tempfile::tempdir().unwrap();
-    let all: Vec<Host> = (0..3).map(|_| Host::local()).collect();
-    let member =
-        |nth: usize| AgentConfig::member(directory.path(), &format!("server-{nth}"), &all[nth], &all);
-    let places: Vec<AgentConfig> = (0..3).map(member).collect();
-    let mut agents: Vec<Agent> = places.iter().map(AgentConfig::launch).collect();
-    let leader = || {
+/// Three servers whose leaders die.
+struct Servers {
+    places: Vec<AgentConfig>,
+    agents: Vec<Agent>,
+    registered: usize,
+}
+
+impl Servers {
+    fn launch(directory: &Path) -> Servers {
+        let all: Vec<Host> = (0..3).map(|_| Host::local()).collect();
+        let member = |nth: usize| AgentConfig::member(directory, &format!("server-{nth}"), &all[nth], &all);
+        let places: Vec<AgentConfig> = (0..3).map(member).collect();
+        let agents = places.iter().map(AgentConfig::launch).collect();
+        Servers { places, agents, registered: 0 }
+    }
+
+    fn leader(&self) -> usize {
         let leads = |at: &AgentConfig| {
             let answer = http::get(at.http, "/v1/agent/self");
             answer.is_ok_and(|answer| answer.json()["stats"]["raft"]["state"] == "Leader")
         };
-        eventually("a server leads", || places.iter().position(leads))
-    };
+        eventually("a server leads", || self.places.iter().position(leads))
+    }
+
+    fn has_sink(&self, name: &str, wanted: &Value) {
+        let at = self.places[self.leader()].http;
+        until("there is a sink", || {
+            let answer = http::put(at, &format!("/v1/event/sink/{name}"), wanted);
+            answer.is_ok_and(|answer| answer.status == 200)
+        });
+    }
+
+    /// Jobs that are placed nowhere, whoever takes them.
+    fn register_some(&mut self) {
+        for _ in 0..10 {
+            let mut job = job(&format!("job-{}", self.registered), json!({"command": "/bin/true"}));
+            job["Datacenters"] = json!(["nowhere"]);
+            let body = json!({ "Job": job });
+            until("it is registered", || {
+                let two = [self.registered % 3, (self.registered + 1) % 3].map(|nth| self.places[nth].http);
+                let taken = |at| http::put(at, "/v1/jobs", &body).is_ok_and(|answer| answer.status == 200);
+                two.into_iter().any(taken)
+            });
+            self.registered += 1;
+        }
+    }
+
+    fn lose_leader(&mut self) {
+        let dying = self.leader();
+        self.agents.remove(dying).kill();
+        self.register_some();
+        self.agents.insert(dying, self.places[dying].launch());
+    }
+
+    fn has_acknowledged(&self, sink: &str) {
+        let at = self.places[self.leader()].http;
+        until("it is acknowledged", || {
+            let answer = http::get(at, &format!("/v1/event/sink/{sink}"));
+            answer.is_ok_and(|answer| answer.status == 200 && answer.json()["LagBatches"] == 0)
+        });
+    }
+}
+
+/// The leader is killed again and again under load: every event of the stream arrives, in its order, and what arrives twice has
+/// the same id and the same content. A stream of NATS has each of them once, because it knows their ids.
+#[test]
+fn a_sink_loses_nothing_when_leaders_die() {
+    let directory = tempfile::tempdir().unwrap();
+    let nats = JetStream::start(&directory.path().join("nats"));
+    let mut servers = Servers::launch(directory.path());
     let receiver = Receiver::start("127.0.0.1:0".parse().unwrap(), 200);
     let url = format!("http://{}/hook", receiver.address);
     let wanted = json!({"Kind": "webhook", "URL": url, "Topics": ["Job"], "Filter": "Type == JobRegistered",
         "From": "oldest", "MaxAttempts": 100});
-    let first = leader();
-    until("there is a sink", || {
-        let answer = http::put(places[first].http, "/v1/event/sink/a", &wanted);
-        answer.is_ok_and(|answer| answer.status == 200)
-    });
-    let mut registered = 0;
+    servers.has_sink("a", &wanted);
+    if let Some(nats) = &nats {
+        let leader = &servers.agents[servers.leader()];
+        let put = ["var", "put", "-force", "sinks/nats", "user=u", "password=hidden"];
+        until("there is a key to seal with", || leader.run(&put).code == 0);
+        servers.has_sink("n", &nats.as_sink());
+    }
     for _ in 0..3 {
         let before = receiver.received().len();
-        let mut register_some = |some: usize| {
-            for _ in 0..some {
-                let mut job = job(&format!("job-{registered}"), json!({"command": "/bin/true"}));
-                job["Datacenters"] = json!(["nowhere"]);
-                let body = json!({ "Job": job });
-                until("it is registered", || {
-                    let at = places[registered % 3].http;
-                    let other = places[(registered + 1) % 3].http;
-                    [at, other]
-                        .into_iter()
-                        .any(|at| http::put(at, "/v1/jobs", &body).is_ok_and(|answer| answer.status == 200))
-                });
-                registered += 1;
-            }
-        };
-        register_some(10);
+        servers.register_some();
         until("some arrive", || receiver.received().len() > before);
-        let dying = leader();
-        let agent = agents.remove(dying);
-        agent.kill();
-        register_some(10);
-        agents.insert(dying, places[dying].launch());
+        servers.lose_leader();
     }
-    let names: Vec<String> = (0..registered).map(|number| format!("job-{number}")).collect();
+    let names: Vec<String> = (0..servers.registered).map(|number| format!("job-{number}")).collect();
     until("all arrive", || {
         let arrived = jobs(&receiver.received());
         names.iter().all(|name| arrived.contains(name))
     });
-    let last = leader();
-    until("it is acknowledged", || {
-        let answer = http::get(places[last].http, "/v1/event/sink/a");
-        answer.is_ok_and(|answer| answer.status == 200 && answer.json()["LagBatches"] == 0)
-    });
+    servers.has_acknowledged("a");
     let mut arrived = jobs(&receiver.received());
     // A request that was answered by nobody was made again, and has an event each time.
     arrived.dedup();
     assert_eq!(arrived, names, "in the order in which they were registered");
+    if let Some(nats) = nats {
+        servers.has_acknowledged("n");
+        let events = nats.events();
+        let ids: BTreeSet<String> = events.iter().map(|event| event["id"].to_string()).collect();
+        assert_eq!(ids.len(), events.len(), "each is there once");
+        let key = |event: &Value| event["data"]["Key"].as_str().unwrap().to_string();
+        let mut arrived: Vec<String> = events.iter().map(key).collect();
+        arrived.dedup();
+        assert_eq!(arrived, names, "in the order in which they were registered");
+    }
 }
 
 /// Messages of syslog over TCP as they come, each from behind its length.
@@ -450,18 +493,55 @@ fn ask_nats(port: u16, subject: &str, body: &str, wanted: &str) -> Option<String
     nats(port, &format!("PUB {subject} answer {}\r\n{body}\r\n", body.len()), wanted)
 }
 
+/// A NATS server with a stream for events.
+struct JetStream {
+    port: u16,
+    server: NatsServer,
+}
+
+impl JetStream {
+    /// `None` where there is no such program.
+    fn start(store: &Path) -> Option<JetStream> {
+        let port = free_port();
+        let Some(server) = nats_server(store, port) else {
+            eprintln!("SKIPPED: there is no nats-server; apt-get install nats-server");
+            return None;
+        };
+        // It knows the ids of ten minutes.
+        let create = r#"{"name":"EVENTS","subjects":["sojourn.events"],"storage":"file","duplicate_window":600000000000}"#;
+        until("JetStream has a stream", || {
+            ask_nats(port, "$JS.API.STREAM.CREATE.EVENTS", create, "\"config\"").is_some()
+        });
+        Some(JetStream { port, server })
+    }
+
+    /// All registrations of jobs.
+    fn as_sink(&self) -> Value {
+        let address = format!("127.0.0.1:{}", self.port);
+        json!({"Kind": "nats", "Address": address, "Subject": "sojourn.events", "SecretVariable": "sinks/nats",
+            "Topics": ["Job"], "Filter": "Type == JobRegistered", "From": "oldest", "MaxAttempts": 100, "Timeout": "2s"})
+    }
+
+    /// What the stream has, in its order.
+    fn events(&self) -> Vec<Value> {
+        let event = |number: u64| {
+            let asked = format!("{{\"seq\":{number}}}");
+            let said = eventually("the stream answers", || {
+                ask_nats(self.port, "$JS.API.STREAM.MSG.GET.EVENTS", &asked, "}}\r\n")
+            });
+            let (_, data) = said.split_once("\"data\":\"")?;
+            let data = base64::engine::general_purpose::STANDARD.decode(data.split('"').next()?).unwrap();
+            Some(serde_json::from_slice(&data).unwrap())
+        };
+        (1..).map_while(event).collect()
+    }
+}
+
 #[test]
 fn a_stream_of_nats_gets_every_event_once() {
     let directory = tempfile::tempdir().unwrap();
-    let (port, store) = (free_port(), directory.path().join("nats"));
-    let Some(server) = nats_server(&store, port) else {
-        eprintln!("SKIPPED: there is no nats-server; apt-get install nats-server");
-        return;
-    };
-    let create = r#"{"name":"EVENTS","subjects":["sojourn.events"],"storage":"file"}"#;
-    until("JetStream has a stream", || {
-        ask_nats(port, "$JS.API.STREAM.CREATE.EVENTS", create, "\"config\"").is_some()
-    });
+    let store = directory.path().join("nats");
+    let Some(JetStream { port, server }) = JetStream::start(&store) else { return };
     let config = AgentConfig::server(directory.path(), "one");
     let agent = config.start();
     until_it_leads(&config);

@@ -300,12 +300,18 @@ export interface EventCursor {
   CreateIndex: number;
   ModifyIndex: number;
   CreateTime: string;
+  /** Among how many readers it is split; 0 when it is not. `Position` is then that of the last of them. */
+  Members: number;
+  /** How far each of those readers has come. */
+  Shares: EventCursorShare[];
 }
 
 /** What a reader has done with. */
 export interface EventCursorAckRequest {
   /** The id of the last event; of a checkpoint too. */
   ID?: string;
+  /** Of a cursor that is split: which of its readers has done with it. */
+  Member?: number;
 }
 
 /** Where a cursor is. */
@@ -330,12 +336,32 @@ export interface EventCursorRequest {
   Reader?: string;
   /** A span like `72h`: the cursor is deleted when it was not used for so long. Never without it. */
   TTL?: string;
+  /** Among how many readers a new cursor is split, at most 64, so that all events of a job go to the same one. 1: not split. Of one that exists: as it is, or nothing. */
+  Members?: number;
 }
 
 /** Where a cursor is to be. */
 export interface EventCursorResetRequest {
   /** As `from` of the stream. */
   To?: string;
+  /** Splits it among so many readers, who all begin there; 1 joins it again. `To` may be left out then: it stays where it is. */
+  Members?: number;
+}
+
+/** How far one of the readers has come that a cursor is split among. */
+export interface EventCursorShare {
+  /** From 0. */
+  Member: number;
+  /** The id of the last event that it has acknowledged. */
+  Position: string;
+  PositionIndex: number;
+  /** Batches after its position, whether or not they are for it. */
+  LagBatches: number;
+  LagSeconds: number;
+  /** What follows its position is no longer kept. */
+  Gap: boolean;
+  AckedAt: string;
+  AckedBy: string;
 }
 
 /** A sink of the event stream. */

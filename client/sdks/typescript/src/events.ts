@@ -37,6 +37,8 @@ export interface EventOptions {
   filter?: string;
   namespace?: string;
   cursor?: string;
+  /** Of a cursor that is split: which of its readers this is. */
+  member?: number;
   view?: string;
   onGap?: "fail" | "skip";
   /** Goes on after this event. */

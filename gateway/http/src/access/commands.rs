@@ -17,7 +17,9 @@ use crate::error::Failure;
 pub(crate) fn names_unknown(state: &State, command: &Command) -> bool {
     match command {
         Command::StopAlloc { alloc, .. } => state.allocs.lookup(*alloc).is_none(),
-        Command::AckEventCursor { name, .. } => state.cursors.get(name).is_none(),
+        Command::AckEventCursor { name, .. } | Command::AckEventCursorMember { name, .. } => {
+            state.cursors.get(name).is_none()
+        }
         Command::PromoteDeployment { deployment, .. }
         | Command::FailDeployment { deployment }
         | Command::PauseDeployment { deployment }
@@ -105,12 +107,15 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::SetSampling { .. }
         | Command::SetEventCursor(_)
         | Command::ResetEventCursor { .. }
+        | Command::SplitEventCursor { .. }
         | Command::DeleteEventCursor { .. }
         | Command::PauseEventSink { .. }
         | Command::ResumeEventSink { .. }
         | Command::SkipEventSink { .. } => acl.writes_operator(),
         // That it may read what the cursor gives, its route has made sure of.
-        Command::AckEventCursor { name, .. } => acl.writes_operator() || is_reader(access, state, name),
+        Command::AckEventCursor { name, .. } | Command::AckEventCursorMember { name, .. } => {
+            acl.writes_operator() || is_reader(access, state, name)
+        }
         Command::ActivateRootKey(_) => acl.allows_operator(O::KeyringRotate),
         Command::RemoveRootKey { .. } => acl.allows_operator(O::KeyringDelete),
 

@@ -15,14 +15,18 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Write, random};
 
-/// The time from one fact about a cursor to the next, at least. The first of an idle cursor does not wait.
+/// The time from one fact about a cursor, or a member of one that is split, to the next, at least. The first of an idle one
+/// does not wait.
 const ACK_EVERY: Duration = Duration::from_millis(100);
-/// Callers that wait for one cursor; one more is answered 429.
+/// Callers that wait for one of them; one more is answered 429.
 const WAITING_MAX: usize = 256;
 
-/// The acknowledgements that wait, by cursor. There are no more of them than there are cursors: only what is known comes here.
+/// A cursor, and which of the readers it is that the cursor is split among.
+type Whose = (String, Option<u32>);
+
+/// The acknowledgements that wait. There are no more of them than there are cursors and members: only what is known comes here.
 #[derive(Clone, Default)]
-pub(crate) struct Acks(Arc<Mutex<BTreeMap<String, Option<Group>>>>);
+pub(crate) struct Acks(Arc<Mutex<BTreeMap<Whose, Option<Group>>>>);
 
 /// What one fact will say, and who waits for it.
 struct Group {
@@ -40,15 +44,15 @@ impl Acks {
     pub(super) async fn acknowledge(
         &self,
         server: &AppState,
-        name: &str,
+        whose: Whose,
         after: EventPosition,
         write: Write,
     ) -> Result<Receipt, Failure> {
         let (sender, answer) = oneshot::channel();
-        let is_first = self.join(name, after, write, sender)?;
+        let is_first = self.join(&whose, after, write, sender)?;
         if is_first {
             // Not a part of the request: others wait for it, and this caller may hang up.
-            tokio::spawn(self.clone().commit(server.clone(), name.to_string()));
+            tokio::spawn(self.clone().commit(server.clone(), whose));
         }
         let lost = |_| Failure::internal("the acknowledgement was given up: repeat it");
         answer.await.map_err(lost)?
@@ -57,16 +61,17 @@ impl Acks {
     /// Whether nobody is at work for the cursor yet.
     fn join(
         &self,
-        name: &str,
+        whose: &Whose,
         after: EventPosition,
         write: Write,
         sender: oneshot::Sender<Result<Receipt, Failure>>,
     ) -> Result<bool, Failure> {
         let mut all = self.0.lock();
-        let is_first = !all.contains_key(name);
-        let group = all.entry(name.to_string()).or_default();
+        let is_first = !all.contains_key(whose);
+        let group = all.entry(whose.clone()).or_default();
         match group {
             Some(group) if group.waiting.len() >= WAITING_MAX => {
+                let name = &whose.0;
                 let text = format!("{WAITING_MAX} acknowledgements of cursor {name:?} wait: try again later");
                 return Err(Failure::too_many(text));
             }
@@ -82,8 +87,8 @@ impl Acks {
     }
 
     /// Commits what was put together, a fact at a time, until nobody has come meanwhile.
-    async fn commit(self, server: AppState, name: String) {
-        while let Some(Group { furthest, write, waiting }) = self.next(&name) {
+    async fn commit(self, server: AppState, whose: Whose) {
+        while let Some(Group { furthest, write, waiting }) = self.next(&whose) {
             let next = tokio::time::Instant::now() + ACK_EVERY;
             // It stands for several requests. To say it twice does no harm, so it needs the name of none.
             let write = Write {
@@ -91,8 +96,7 @@ impl Acks {
                 said: RequestId::default(),
                 ..write
             };
-            let command = Command::AckEventCursor { name: name.clone(), after: furthest };
-            let done = server.submit(&write, command).await;
+            let done = server.submit(&write, command(&whose.0, whose.1, furthest)).await;
             for sender in waiting {
                 // Who hung up does not want to know.
                 drop(sender.send(done.clone()));
@@ -102,12 +106,21 @@ impl Acks {
     }
 
     /// What waits now; without any, nobody is at work for the cursor any more.
-    fn next(&self, name: &str) -> Option<Group> {
+    fn next(&self, whose: &Whose) -> Option<Group> {
         let mut all = self.0.lock();
-        let group = all.get_mut(name).and_then(Option::take);
+        let group = all.get_mut(whose).and_then(Option::take);
         if group.is_none() {
-            all.remove(name);
+            all.remove(whose);
         }
         group
+    }
+}
+
+/// What says that a reader has done with everything up to there.
+pub(super) fn command(name: &str, member: Option<u32>, after: EventPosition) -> Command {
+    let name = name.to_string();
+    match member {
+        Some(member) => Command::AckEventCursorMember { name, member, after },
+        None => Command::AckEventCursor { name, after },
     }
 }

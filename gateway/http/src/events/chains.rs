@@ -3,7 +3,6 @@
 use api::{ChainFact, EventChain, FactCause, StreamPosition};
 use axum::Router;
 use axum::extract::{Path, State as With};
-use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
 use feed::{FeedError, requester};
@@ -100,7 +99,7 @@ fn unknown(start: Start) -> Failure {
 }
 
 fn gone(oldest: Index) -> Failure {
-    Failure::new(StatusCode::GONE, format!("id: that is no longer kept: the oldest index is {oldest}"))
+    Failure::gone(format!("id: that is no longer kept: the oldest index is {oldest}"), oldest)
 }
 
 fn name(at: Position) -> String {

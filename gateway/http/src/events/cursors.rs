@@ -2,19 +2,20 @@
 
 use api::{
     EventCursor, EventCursorAckRequest, EventCursorPosition, EventCursorRequest, EventCursorResetRequest,
-    EventId, Params, StreamPosition, TopicFilter,
+    EventCursorShare, EventId, Params, StreamPosition, TopicFilter,
 };
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::response::Response;
 use axum::routing::{get, put};
 use base::{Duration, Index};
-use feed::{Cursor, Feed, FeedError, Recent};
+use feed::{Cursor, Feed, FeedError, Recent, Share};
 use model::document::Timestamp;
 use model::{Command, EventCursorSettings, EventPosition, SetEventCursor};
 use state::State;
-use state::cursor::Cursor as Kept;
+use state::cursor::{Acknowledged, Cursor as Kept};
 
+use super::acks;
 use super::query::{self, From};
 use super::reader;
 use super::route::{check_cluster, check_not_ahead, first_after, gone};
@@ -33,6 +34,14 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/event/cursor/{name}/reset", put(reset).post(reset))
 }
 
+/// Where a cursor makes a stream begin.
+pub(super) struct Chosen {
+    pub name: String,
+    pub place: Cursor,
+    /// Of a cursor that is split: the part of this reader.
+    pub share: Option<Share>,
+}
+
 /// What a stream is to give: with a cursor, what that gives, from where it is.
 ///
 /// # Errors
@@ -41,12 +50,15 @@ pub(super) async fn chosen(
     server: &AppState,
     access: &Access,
     params: Params,
-) -> Result<(Params, Option<(String, Cursor)>), Failure> {
+) -> Result<(Params, Option<Chosen>), Failure> {
     let name = params.get("cursor").unwrap_or_default().to_string();
-    if name.is_empty() {
-        return Ok((params, None));
-    }
     let given = |key: &str| params.get(key).is_some_and(|value| !value.is_empty());
+    if name.is_empty() {
+        return match given("member") {
+            true => Err(Failure::invalid("member: expected together with a cursor that is split")),
+            false => Ok((params, None)),
+        };
+    }
     if let Some(key) = ["from", "index"].into_iter().find(|key| given(key)) {
         let why = format!("cursor and {key} exclude each other: reset the cursor to begin elsewhere");
         return Err(Failure::invalid(why));
@@ -66,10 +78,36 @@ pub(super) async fn chosen(
         let why = format!("cursor {name:?} has a {key} of its own, which is another one: leave {key} out");
         return Err(Failure::invalid(why));
     }
-    let place = Cursor::behind(kept.position);
+    let member = params.get("member").filter(|text| !text.is_empty());
+    // What is no number is no member either.
+    let member = member.map(|text| text.parse().unwrap_or(u32::MAX));
+    let position = position_of(&name, kept, member, "member")?;
+    let share = member.map(|member| Share { member, of: kept.settings.members });
+    let place = Cursor::behind(position);
     let params = params.with("topic", topics.iter().map(String::as_str));
     let params = params.with("namespace", [namespace.as_str()]).with("filter", [filter.as_str()]);
-    Ok((params, Some((name, place))))
+    Ok((params, Some(Chosen { name, place, share })))
+}
+
+/// How far a reader of a cursor has come: of one that is split, a member.
+///
+/// # Errors
+/// 400 with the field: a member of a cursor that is not split or does not have it, or none of one that is.
+fn position_of(name: &str, kept: &Kept, member: Option<u32>, field: &str) -> Result<EventPosition, Failure> {
+    match (member, kept.members.len()) {
+        (None, 0) => Ok(kept.position),
+        (Some(_), 0) => {
+            Err(Failure::invalid(format!("{field}: cursor {name:?} is not split: leave {field} out")))
+        }
+        (member, number) => {
+            let own = member.and_then(|member| kept.members.get(member as usize));
+            own.map(|own| own.position).ok_or_else(|| {
+                let last = number - 1;
+                let why = format!("cursor {name:?} is split among {number} readers");
+                Failure::invalid(format!("{field}: expected a number from 0 to {last}: {why}"))
+            })
+        }
+    }
 }
 
 async fn list(With(server): With<AppState>, ReadNow(read): ReadNow<ReadOperator>) -> Answer {
@@ -109,9 +147,10 @@ async fn set(
     write: Write,
     Json(wanted): Json<EventCursorRequest>,
 ) -> Answer {
-    let EventCursorRequest { from, topics, namespace, filter, reader, ttl } = wanted;
+    let EventCursorRequest { from, topics, namespace, filter, reader, ttl, members } = wanted;
     let namespace = if namespace.is_empty() { "default".to_string() } else { namespace };
-    let settings = EventCursorSettings { topics: topics.0, namespace, filter, from, reader, ttl: ttl.0 };
+    let (topics, ttl) = (topics.0, ttl.0);
+    let settings = EventCursorSettings { topics, namespace, filter, from, reader, ttl, members };
     let mut wanted = Box::new(SetEventCursor { name: name.clone(), settings, start: None });
     access::check(&write.access, &server.control.state(), &Command::SetEventCursor(wanted.clone()))?;
     wanted.settings.topics.iter().try_for_each(|topic| check_topic(topic))?;
@@ -141,22 +180,25 @@ async fn acknowledge(
     Json(wanted): Json<EventCursorAckRequest>,
 ) -> Answer {
     let mut state = server.control.state();
-    if state.cursors.get(&name).is_none() {
+    let member = wanted.member;
+    let fits = |kept: &Kept| position_of(&name, kept, member, "Member").is_ok();
+    if !state.cursors.get(&name).is_some_and(fits) {
+        // It may have been made, or split, a moment ago.
         server.fresh(api::Consistency::Confirmed, Index::ZERO).await?;
         state = server.control.state();
     }
     let kept = known(&state, &write.access, &name)?.clone();
     may_read(&write.access, &kept)?;
     let after = acknowledged(&server, &wanted.id).await?;
-    let command = Command::AckEventCursor { name: name.clone(), after };
-    access::check(&write.access, &state, &command)?;
-    if after <= kept.position {
+    access::check(&write.access, &state, &acks::command(&name, member, after))?;
+    let position = position_of(&name, &kept, member, "Member")?;
+    if after <= position {
         // It was acknowledged already, and that is committed.
-        return moved(&server, state.index, &name);
+        return moved(&server, state.index, &name, member);
     }
-    let receipt = server.acks.acknowledge(&server, &name, after, write).await?;
+    let receipt = server.acks.acknowledge(&server, (name.clone(), member), after, write).await?;
     server.after(&receipt).await?;
-    moved(&server, receipt.index, &name)
+    moved(&server, receipt.index, &name, member)
 }
 
 async fn reset(
@@ -165,18 +207,30 @@ async fn reset(
     write: Write,
     Json(wanted): Json<EventCursorResetRequest>,
 ) -> Answer {
-    let command = |to| Command::ResetEventCursor { name: name.clone(), to };
-    access::check(&write.access, &server.control.state(), &command(None))?;
-    if wanted.to.is_empty() {
-        return Err(Failure::invalid("To: expected a place in the stream, like oldest or now"));
-    }
-    let to = match place(&server, &wanted.to, "To").await? {
-        Ok(to) => to,
-        Err(gone) => return Ok(gone),
+    let EventCursorResetRequest { to, members } = wanted;
+    let command = |to| match members {
+        0 => Command::ResetEventCursor { name: name.clone(), to },
+        members => Command::SplitEventCursor { name: name.clone(), members, to },
+    };
+    let state = server.control.state();
+    access::check(&write.access, &state, &command(None))?;
+    let to = match to.as_str() {
+        "" if members == 0 => {
+            return Err(Failure::invalid("To: expected a place in the stream, like oldest or now"));
+        }
+        // What is acknowledged meanwhile comes once more.
+        "" => {
+            server.fresh(api::Consistency::Confirmed, Index::ZERO).await?;
+            Some(known(&server.control.state(), &write.access, &name)?.position)
+        }
+        to => match place(&server, to, "To").await? {
+            Ok(to) => to,
+            Err(gone) => return Ok(gone),
+        },
     };
     let receipt = server.submit(&write, command(to)).await?;
     server.after(&receipt).await?;
-    moved(&server, receipt.index, &name)
+    moved(&server, receipt.index, &name, None)
 }
 
 /// Who may know of no cursor is not told which there are.
@@ -268,11 +322,13 @@ pub(super) async fn place(
     Ok(Ok(Some(EventPosition { index: first.index, ordinal })))
 }
 
-fn moved(server: &AppState, index: Index, name: &str) -> Answer {
+fn moved(server: &AppState, index: Index, name: &str, member: Option<u32>) -> Answer {
     let state = server.control.state();
     let kept = state.cursors.get(name);
     let kept = kept.ok_or_else(|| Failure::not_found(format!("event cursor {name:?} not found")))?;
-    written(index, &EventCursorPosition { position: id(&server.events, kept.position), index: index.0 })
+    let own = member.and_then(|member| kept.members.get(member as usize));
+    let position = own.map_or(kept.position, |own| own.position);
+    written(index, &EventCursorPosition { position: id(&server.events, position), index: index.0 })
 }
 
 /// Reads the log: not on the threads that serve everybody.
@@ -286,11 +342,14 @@ async fn shown(server: &AppState, name: String, kept: Kept) -> Result<EventCurso
 }
 
 pub(super) fn view(feed: &Feed, recent: &Recent, name: &str, kept: &Kept) -> Result<EventCursor, Failure> {
-    let EventCursorSettings { topics, namespace, filter, from, reader, ttl } = kept.settings.clone();
-    let lag = feed.lag(recent, kept.position.index).map_err(|error| unreadable(&error))?;
+    let EventCursorSettings { topics, namespace, filter, from, reader, ttl, members } = kept.settings.clone();
     let oldest = feed.oldest();
-    let behind = lag.since.map_or(Duration::ZERO, |since| now().since(since));
-    let acknowledged = kept.acknowledged.as_ref();
+    let of_all = share(feed, recent, (kept.position, kept.acknowledged.as_ref()), oldest)?;
+    let shares = kept.members.iter().zip(0..).map(|(own, member)| {
+        let shown = share(feed, recent, (own.position, own.acknowledged.as_ref()), oldest)?;
+        Ok(EventCursorShare { member, ..shown })
+    });
+    let shares = shares.collect::<Result<Vec<_>, Failure>>()?;
     Ok(EventCursor {
         name: name.to_string(),
         topics: topics.into(),
@@ -300,17 +359,40 @@ pub(super) fn view(feed: &Feed, recent: &Recent, name: &str, kept: &Kept) -> Res
         reader,
         ttl: ttl.into(),
         expires: kept.expires().map(Timestamp::from),
-        position: id(feed, kept.position),
-        position_index: kept.position.index.0,
-        lag_batches: lag.batches,
-        lag_seconds: u64::try_from(behind.0 / 1_000_000_000).unwrap_or_default(),
+        position: of_all.position,
+        position_index: of_all.position_index,
+        lag_batches: of_all.lag_batches,
+        lag_seconds: of_all.lag_seconds,
         oldest_index: oldest.0,
-        gap: Cursor::behind(kept.position).index < oldest,
-        acked_at: acknowledged.map(|known| known.at.into()),
-        acked_by: acknowledged.map(|known| known.by.clone()).unwrap_or_default(),
+        gap: of_all.gap,
+        acked_at: of_all.acked_at,
+        acked_by: of_all.acked_by,
         create_index: kept.created.0,
         modify_index: kept.modified.0,
         create_time: kept.created_at.into(),
+        members,
+        shares: shares.into(),
+    })
+}
+
+/// How far somebody has come, and how far behind that is.
+fn share(
+    feed: &Feed,
+    recent: &Recent,
+    (position, acknowledged): (EventPosition, Option<&Acknowledged>),
+    oldest: Index,
+) -> Result<EventCursorShare, Failure> {
+    let lag = feed.lag(recent, position.index).map_err(|error| unreadable(&error))?;
+    let behind = lag.since.map_or(Duration::ZERO, |since| now().since(since));
+    Ok(EventCursorShare {
+        member: 0,
+        position: id(feed, position),
+        position_index: position.index.0,
+        lag_batches: lag.batches,
+        lag_seconds: u64::try_from(behind.0 / 1_000_000_000).unwrap_or_default(),
+        gap: Cursor::behind(position).index < oldest,
+        acked_at: acknowledged.map(|known| known.at.into()),
+        acked_by: acknowledged.map(|known| known.by.clone()).unwrap_or_default(),
     })
 }
 

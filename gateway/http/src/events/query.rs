@@ -7,6 +7,7 @@ use base::{Duration, Index, Time};
 use feed::{Condition, Cursor, EventFilter, View, Viewer};
 use model::document::Timestamp;
 
+use super::cursors::Chosen;
 use crate::error::Failure;
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -87,8 +88,9 @@ impl StreamQuery {
     }
 
     /// Begins where the cursor is, unless the reader says what it has read since.
-    pub(super) fn on(&mut self, cursor: Option<(String, Cursor)>) {
-        let Some((name, place)) = cursor else { return };
+    pub(super) fn on(&mut self, cursor: Option<Chosen>) {
+        let Some(Chosen { name, place, share }) = cursor else { return };
+        self.filter.share = share;
         if self.start.is_none() {
             self.from = Some(From::Place(place, None));
             self.cursor = Some(name);

@@ -5,7 +5,7 @@ use api::{ClusterTag, Consistency};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State as With;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::{Duration, Index};
@@ -19,10 +19,8 @@ use super::{chains, cursors, histories, sinks};
 use crate::access::Each;
 use crate::answer::Answer;
 use crate::app_state::{AppState, now};
-use crate::error::Failure;
+use crate::error::{Failure, OLDEST};
 use crate::request::Call;
-
-const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
@@ -167,7 +165,7 @@ pub(super) fn gone(index: Index, oldest: Index, cursor: Option<&str>) -> Respons
     if let Some(name) = cursor {
         text.push_str(&format!(": reset the cursor {name:?}, or read it with on_gap=skip"));
     }
-    (StatusCode::GONE, [(OLDEST, HeaderValue::from(oldest.0))], text).into_response()
+    Failure::gone(text, oldest).into_response()
 }
 
 #[cfg(test)]

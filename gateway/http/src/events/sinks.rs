@@ -97,6 +97,7 @@ async fn set(
         from,
         reader: String::new(),
         ttl: Duration::ZERO,
+        members: 0,
     };
     let mut wanted = Box::new(SetEventSink { name: name.clone(), settings, events, start: None });
     wanted.events.topics.iter().try_for_each(|topic| cursors::check_topic(topic))?;

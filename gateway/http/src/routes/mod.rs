@@ -61,6 +61,7 @@ use crate::answer;
 use crate::app_state::{Api, AppState};
 use crate::audit_layer;
 use crate::cors;
+use crate::elsewhere;
 use crate::error::Failure;
 use crate::gate::Gate;
 use crate::path::whole_ids;
@@ -119,6 +120,7 @@ pub fn router(api: Api) -> (Router, Gate) {
         .merge(absent::router())
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
         .layer(from_fn_with_state(state.clone(), read_named))
+        .layer(from_fn_with_state(state.clone(), elsewhere::point))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
         .layer(from_fn_with_state(state.clone(), regions::forward))

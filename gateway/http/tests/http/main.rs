@@ -19,6 +19,7 @@ mod jobs;
 mod kept_forks;
 mod keyring;
 mod logins;
+mod members;
 mod monitor;
 mod nodes;
 mod operator;

@@ -14,7 +14,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
 use http_gateway::{
-    ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, PeerName, SnapshotFile, Snapshots,
+    ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, OtherHistory, PeerName, SnapshotFile,
+    Snapshots,
 };
 use journal::store::{ArchiveStatus, HistoryFile, HistoryStatus, Retention, StoreError};
 use parking_lot::Mutex;
@@ -29,6 +30,7 @@ pub struct FakeServers {
     /// What they answer instead of doing it.
     refuse: Mutex<Option<ClusterError>>,
     unhealthy: Mutex<bool>,
+    pub histories: Mutex<Vec<OtherHistory>>,
 }
 
 impl FakeServers {
@@ -96,6 +98,11 @@ impl ClusterAdmin for FakeServers {
             JoinResponse { joined: 1, error: "no server answers at b".to_string(), ..Default::default() }
         }
         .boxed()
+    }
+
+    fn histories(&self) -> BoxFuture<'_, Vec<OtherHistory>> {
+        let histories = self.histories.lock().clone();
+        async move { histories }.boxed()
     }
 
     fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>> {

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Method};
 use base::Index;
+use http_gateway::OtherHistory;
 use model::document::Timestamp;
 use model::{Command, JobKey};
 use serde_json::json;
@@ -221,4 +222,32 @@ async fn what_is_no_longer_kept_is_gone_and_the_oldest_index_is_named() {
     let gone = restarted.get(&format!("/v1/jobs?as_of={}", at[0])).await;
     assert_eq!(gone.status, 410);
     assert!(gone.text().contains("the oldest index is"), "{}", gone.text());
+}
+
+/// Each server keeps as much as its own settings say: the answer names the one that goes back the farthest.
+#[tokio::test]
+async fn what_this_server_no_longer_has_is_pointed_to_elsewhere() {
+    let cluster = history().await.0.restarted().await;
+    cluster.journal.forget_before(Index(4));
+    let stream = "/v1/event/stream?from=1&follow=false";
+    for path in ["/v1/jobs?as_of=1", stream] {
+        let alone = cluster.get(path).await;
+        assert_eq!((alone.status.as_u16(), alone.header("x-sojourn-oldest-index").is_empty()), (410, false));
+        assert!(!alone.text().contains("has it"), "{}", alone.text());
+    }
+    let other = |http: &str, oldest: u64| OtherHistory { http: http.to_string(), oldest: Index(oldest) };
+    let known = vec![other("10.0.0.7:4646", 3), other("10.0.0.8:4646", 1), other("10.0.0.9:4646", 99)];
+    *cluster.servers.histories.lock() = known;
+    for path in ["/v1/jobs?as_of=1", stream] {
+        let gone = cluster.get(path).await;
+        assert_eq!((gone.status.as_u16(), gone.header("x-sojourn-history-at")), (410, "10.0.0.8:4646"));
+        assert!(gone.text().ends_with("; 10.0.0.8:4646 has it from index 1 on"), "{}", gone.text());
+    }
+    let as_of = cluster.get("/v1/jobs?as_of=1").await;
+    let oldest: u64 = as_of.header("x-sojourn-oldest-index").parse().unwrap();
+    let begins = format!("as_of: what was then is no longer kept: the oldest index is {oldest}; ");
+    assert!(as_of.text().starts_with(&begins), "{}", as_of.text());
+    // Nobody goes back farther.
+    *cluster.servers.histories.lock() = vec![other("10.0.0.9:4646", oldest)];
+    assert_eq!(cluster.get("/v1/jobs?as_of=1").await.header("x-sojourn-history-at"), "");
 }

@@ -7,20 +7,22 @@ use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
     RaftConfiguration, RaftServer, UpgradeServer,
 };
-use base::Duration;
+use base::{Duration, Index};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use http_gateway::{ClusterAdmin, ClusterError, GossipKeys, NOMAD_VERSION, PeerName};
+use futures_util::future::{BoxFuture, join_all as join_each};
+use http_gateway::{ClusterAdmin, ClusterError, GossipKeys, NOMAD_VERSION, OtherHistory, PeerName};
 use metrics::{Figures, Gauge};
 
 use super::admin_request::{AdminRequest, AdminResponse};
 use super::join::join_all;
 use super::roster::RegionServer;
-use super::{Cluster, ConsensusError, Inner, Status};
+use super::{Cluster, ConsensusError, Inner, PeerQuery, Status};
 use crate::autopilot::{Peer, ServerHealth};
 use crate::gossip::{Key, KeyOperation, Member, Parting, Standing};
 use crate::release::Release;
 
+/// Servers that are asked how far back they go.
+const HISTORIES_MAX: usize = 16;
 /// Addresses that one call may join.
 const JOINS_MAX: usize = 64;
 
@@ -70,6 +72,20 @@ impl ClusterAdmin for Cluster {
 
     fn join(&self, addresses: Vec<String>) -> BoxFuture<'_, JoinResponse> {
         async move { self.0.inner.join(&addresses).await }.boxed()
+    }
+
+    fn histories(&self) -> BoxFuture<'_, Vec<OtherHistory>> {
+        let others = self.0.inner.others().into_iter().filter(|known| known.standing.is_live());
+        let asked = others.take(HISTORIES_MAX).map(|known| {
+            let query = PeerQuery { history: true, ..PeerQuery::default() };
+            self.0.inner.peers.query(known.candidate.address, query)
+        });
+        let asked = join_each(asked.collect::<Vec<_>>());
+        async move {
+            let answers = asked.await.into_iter().flatten().filter(|answer| answer.oldest > 0);
+            answers.map(|answer| OtherHistory { http: answer.http, oldest: Index(answer.oldest) }).collect()
+        }
+        .boxed()
     }
 
     fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>> {

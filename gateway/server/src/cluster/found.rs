@@ -49,7 +49,7 @@ async fn found_with(inner: &Inner, members: &[Candidate]) {
     let others: Vec<&Candidate> = members.iter().filter(|member| member.number != own).collect();
     let asker = inner.introduction(&inner.own());
     let ask = |member: &Candidate| {
-        let query = PeerQuery { asker: Some(asker.clone()), founder: own };
+        let query = PeerQuery { asker: Some(asker.clone()), founder: own, history: false };
         tokio::time::timeout(AGREE_PATIENCE, inner.peers.query(member.address.clone(), query))
     };
     let answers = join_all(others.iter().map(|member| ask(member))).await;

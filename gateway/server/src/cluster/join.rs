@@ -144,7 +144,7 @@ pub(super) async fn ask_the_list(inner: Arc<Inner>) {
     loop {
         let introduction = inner.introduction(&inner.own());
         let asks = inner.settings.peers.iter().map(|address| {
-            let query = PeerQuery { asker: Some(introduction.clone()), founder: 0 };
+            let query = PeerQuery { asker: Some(introduction.clone()), ..PeerQuery::default() };
             tokio::time::timeout(ANSWER_PATIENCE, inner.peers.query(address.clone(), query))
         });
         for (address, answer) in inner.settings.peers.iter().zip(futures_util::future::join_all(asks).await) {

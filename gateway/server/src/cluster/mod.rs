@@ -111,6 +111,8 @@ pub struct PeerQuery {
     pub asker: Option<PeerInfo>,
     /// The number of the server that wants to found; 0 only asks for a description.
     pub founder: u64,
+    /// Also asks how far back its history goes, which it has to look up.
+    pub history: bool,
 }
 
 /// "This is who I am."
@@ -131,6 +133,8 @@ pub struct PeerInfo {
     pub has_log: bool,
     /// The founder is agreed to, and no other one will be for half a minute.
     pub agrees: bool,
+    /// The oldest index of which it has the state; zero unless that was asked for.
+    pub oldest: u64,
 }
 
 /// What the log has of how the servers work together.

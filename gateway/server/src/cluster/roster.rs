@@ -164,6 +164,7 @@ impl Inner {
             expect: own.expect,
             has_log: own.has_log,
             agrees: false,
+            oldest: 0,
         }
     }
 

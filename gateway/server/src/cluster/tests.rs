@@ -306,7 +306,7 @@ async fn no_cluster_is_founded_while_the_numbers_differ() {
         let expected = vec![("s1".to_string(), 2), ("s2".to_string(), 3)];
         assert_eq!(cluster.0.inner.forming(), forming::Forming::Unequal(expected));
     }
-    assert!(!two.answer(&PeerQuery { asker: None, founder: 1 }).agrees);
+    assert!(!two.answer(&PeerQuery { founder: 1, ..PeerQuery::default() }).agrees);
     assert!(world.raft.lock().founded.is_empty());
 }
 
@@ -317,11 +317,11 @@ async fn a_founder_waits_for_the_promise_of_all() {
     // The second one knows no other server, so it does not agree.
     let (_two, _) = world.start(Spec { gossip: false, ..spec(2, 2) }).await;
     let two = world.clusters.lock()[&rpc(2)].clone();
-    assert!(!two.answer(&PeerQuery { asker: None, founder: 1 }).agrees);
+    assert!(!two.answer(&PeerQuery { founder: 1, ..PeerQuery::default() }).agrees);
     // Once the first one has asked it, it knows.
     let (one, _) = world.start(Spec { gossip: false, peers: list, ..spec(1, 2) }).await;
     world.until("founded", |raft| raft.founded == [[1, 2]]).await;
-    let asked = PeerQuery { asker: Some(one.answer(&PeerQuery::default())), founder: 1 };
+    let asked = PeerQuery { asker: Some(one.answer(&PeerQuery::default())), founder: 1, history: false };
     let answer = two.answer(&asked);
     assert!(answer.has_log && !answer.agrees, "{answer:?}");
 }

@@ -32,7 +32,7 @@ use wire::messages::method as node_rpc;
 use wire::messages::{QueryMeta, QueryOptions};
 use wire::{Bytes, Connection, Handler, Opening, PeerIdentity, RemoteError, RemoteErrorKind, RpcError};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PeerInfo, PeerQuery};
 use crate::node_router::NodeRouter;
 use crate::server_calls::ServerCalls;
 use crate::server_connections::{method, unwrapped, wrapped};
@@ -69,6 +69,20 @@ pub struct Rpc {
     pub unknown_calls: Occurrences,
     /// True when the server stops.
     pub stopping: watch::Receiver<bool>,
+}
+
+impl Rpc {
+    /// Answers another server's query.
+    async fn introduce(&self, query: &PeerQuery) -> PeerInfo {
+        let answer = self.cluster.answer(query);
+        if !query.history {
+            return answer;
+        }
+        let gate = self.gate.clone();
+        // It reads the index of history, which is on a disk.
+        let oldest = tokio::task::spawn_blocking(move || gate.oldest()).await;
+        PeerInfo { oldest: oldest.unwrap_or_default().0, ..answer }
+    }
 }
 
 impl Handler for Rpc {
@@ -174,7 +188,7 @@ impl Rpc {
                 })
                 .await
             }
-            method::PEER_INFO => answer(&body, async |query| Ok(self.cluster.answer(&query))).await,
+            method::PEER_INFO => answer(&body, async |query| Ok(self.introduce(&query).await)).await,
             method::ADMIN => answer(&body, async |request| Ok(self.cluster.execute(request).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             node_rpc::ACL_WHO_AM_I => answer(&body, |request| status::who_am_i(self, request)).await,

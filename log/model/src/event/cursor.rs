@@ -28,6 +28,22 @@ pub struct EventCursorReset {
     pub position: EventPosition,
 }
 
+/// One of the readers that it is split among has done with everything of its own up to there.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct EventCursorMemberAcked {
+    pub name: String,
+    pub member: u32,
+    pub position: EventPosition,
+}
+
+/// It is split among so many readers from here on, who all begin there; among none when that is zero.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct EventCursorSplit {
+    pub name: String,
+    pub members: u32,
+    pub position: EventPosition,
+}
+
 /// It is gone: somebody deleted it, or nobody had used it for too long.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct EventCursorDeleted {

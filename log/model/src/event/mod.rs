@@ -225,6 +225,8 @@ events! {
     (154, 1) cursor::EventCursorAcked: Cluster,
     (155, 1) cursor::EventCursorReset: Cluster,
     (156, 1) cursor::EventCursorDeleted: Cluster,
+    (190, 1, since 4) cursor::EventCursorMemberAcked: Cluster,
+    (191, 1, since 4) cursor::EventCursorSplit: Cluster,
     (160, 1) sink::EventSinkSet: Cluster,
     (161, 1) sink::EventSinkDeleted: Cluster,
     (162, 1) sink::EventSinkPaused: Cluster,

@@ -39,6 +39,8 @@ pub(crate) fn check(state: &State, command: &Command) -> Result<(), Rejection> {
         | Command::FinishRekey
         | Command::SetEventCursor(_)
         | Command::AckEventCursor { .. }
+        | Command::AckEventCursorMember { .. }
+        | Command::SplitEventCursor { .. }
         | Command::ResetEventCursor { .. }
         | Command::DeleteEventCursor { .. }
         | Command::ExpireEventCursors => Ok(()),

@@ -3,4 +3,4 @@
 mod fold;
 mod state;
 
-pub use state::{Acknowledged, Cursor, Cursors};
+pub use state::{Acknowledged, Cursor, Cursors, Member};

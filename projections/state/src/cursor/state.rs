@@ -11,13 +11,24 @@ use crate::domain::Domain;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cursor {
     pub settings: EventCursorSettings,
+    /// Of one that is split: where the member is that has come least far.
     pub position: EventPosition,
+    /// As many as `settings.members` says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Member>,
     pub created: Index,
     /// The last batch that changed it, in whatever way.
     pub modified: Index,
     pub created_at: Time,
     /// When somebody last did something with it.
     pub used_at: Time,
+    pub acknowledged: Option<Acknowledged>,
+}
+
+/// How far one of the readers has come that a cursor is split among.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    pub position: EventPosition,
     pub acknowledged: Option<Acknowledged>,
 }
 
@@ -116,8 +127,11 @@ impl Cursors {
         let mut rows = self.rows();
         for (_, cursor) in &mut rows {
             (cursor.created, cursor.modified) = (cursor.created.min(limit), cursor.modified.min(limit));
-            cursor.position = cursor.position.min(EventPosition { index: limit, ordinal: u32::MAX });
-            if let Some(acknowledged) = &mut cursor.acknowledged {
+            let last = EventPosition { index: limit, ordinal: u32::MAX };
+            cursor.position = cursor.position.min(last);
+            cursor.members.iter_mut().for_each(|member| member.position = member.position.min(last));
+            let of_members = cursor.members.iter_mut().map(|member| &mut member.acknowledged);
+            for acknowledged in of_members.chain([&mut cursor.acknowledged]).flatten() {
                 acknowledged.index = acknowledged.index.min(limit);
             }
         }
@@ -146,8 +160,9 @@ impl Cursors {
 }
 
 fn hash(name: &str, cursor: &Cursor) -> u64 {
-    let Cursor { settings, position, created, modified, created_at, used_at, acknowledged } = cursor;
-    let EventCursorSettings { topics, namespace, filter, from, reader, ttl } = settings;
+    let Cursor { settings, position, members, created, modified, created_at, used_at, acknowledged } = cursor;
+    // How many members there are follows from `members`.
+    let EventCursorSettings { topics, namespace, filter, from, reader, ttl, members: _ } = settings;
     let mut hash = StableHash::new(Domain::EventCursors as u64);
     for text in [name, namespace, filter, from, reader] {
         hash.text(text);
@@ -157,9 +172,18 @@ fn hash(name: &str, cursor: &Cursor) -> u64 {
     hash.pair(position.index.0, u64::from(position.ordinal));
     hash.pair(created.0, modified.0);
     hash.pair(created_at.0 as u64, used_at.0 as u64);
+    hash_of(&mut hash, acknowledged.as_ref());
+    for (number, member) in members.iter().enumerate() {
+        hash.pair(number as u64, u64::from(member.acknowledged.is_some()));
+        hash.pair(member.position.index.0, u64::from(member.position.ordinal));
+        hash_of(&mut hash, member.acknowledged.as_ref());
+    }
+    hash.finish()
+}
+
+fn hash_of(hash: &mut StableHash, acknowledged: Option<&Acknowledged>) {
     if let Some(Acknowledged { at, index, by }) = acknowledged {
         hash.pair(at.0 as u64, index.0);
         hash.text(by);
     }
-    hash.finish()
 }

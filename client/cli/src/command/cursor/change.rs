@@ -1,4 +1,4 @@
-use api::EventCursorRequest;
+use api::{EventCursorRequest, EventCursorResetRequest};
 use base::Duration;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
@@ -22,6 +22,11 @@ const TTL: Flag<Duration> = Flag::parsed(
     "a time like 72h",
     "Delete the cursor when it was not used for so long. Never, without this flag.",
 );
+const MEMBERS: Flag<u32> = Flag::number(
+    "members",
+    "N",
+    "Split it among so many readers, each with all events of its jobs; 1 for none. At most 64.",
+);
 const TO: Flag<String> = Flag::value(
     "to",
     "PLACE",
@@ -35,7 +40,7 @@ pub(super) static CREATE: Command = Command {
     summary: "Create a cursor of the event stream, or change one.",
     details: "The cluster keeps how far readers of it have come. One that exists gives what the flags say from\n\
               then on, and stays where it is.",
-    flags: &[&[&FROM, &TOPIC, &FILTER, &READER, &TTL], CLIENT_FLAGS],
+    flags: &[&[&FROM, &TOPIC, &FILTER, &READER, &TTL, &MEMBERS], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(create(call))),
 };
 
@@ -44,8 +49,8 @@ pub(super) static RESET: Command = Command {
     aliases: &[],
     arguments: "<cursor>",
     summary: "Put a cursor of the event stream elsewhere, also back.",
-    details: "",
-    flags: &[&[&TO], CLIENT_FLAGS],
+    details: "With -members it is split among so many readers, who all begin there; without -to, where the cursor is.",
+    flags: &[&[&TO, &MEMBERS], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(reset(call))),
 };
 
@@ -69,6 +74,7 @@ async fn create(call: Call) -> Outcome {
         filter: text(&FILTER),
         reader: text(&READER),
         ttl: call.args.parsed(&TTL)?.unwrap_or_default().into(),
+        members: call.args.parsed(&MEMBERS)?.unwrap_or_default(),
     };
     let cursor = call.client()?.set_event_cursor(name, &wanted).await.doing("creating cursor")?;
     write_out(layout::cursor::block(&call.style(), &cursor));
@@ -77,8 +83,16 @@ async fn create(call: Call) -> Outcome {
 
 async fn reset(call: Call) -> Outcome {
     let name = call.one_argument()?;
-    let Some(to) = call.args.value(&TO) else { return Err(call.usage("-to is missing")) };
-    let moved = call.client()?.reset_event_cursor(name, to).await.doing("resetting cursor")?;
+    let members: Option<u32> = call.args.parsed(&MEMBERS)?;
+    let to = match call.args.value(&TO) {
+        None if members.is_none() => return Err(call.usage("-to is missing")),
+        to => to.unwrap_or_default().to_string(),
+    };
+    if members == Some(0) {
+        return Err(call.usage("-members is a number from 1 to 64"));
+    }
+    let wanted = EventCursorResetRequest { to, members: members.unwrap_or_default() };
+    let moved = call.client()?.reset_event_cursor(name, &wanted).await.doing("resetting cursor")?;
     write_out(format!("Cursor \"{name}\" is after {}\n", moved.position));
     Ok(0)
 }

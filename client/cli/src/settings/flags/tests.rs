@@ -114,7 +114,7 @@ fn history_is_merged_key_by_key() {
             bytes: 200_000_000_000,
             age: Some(std::time::Duration::from_secs(90 * 24 * 60 * 60)),
         },
-        archive: Some(server::Archive { dir: "/old".into(), max_bytes: Some(2_000_000_000_000) }),
+        archive: Some(server::Archive::in_folder("/old", Some(2_000_000_000_000))),
         ..server::HistorySettings::default()
     };
     assert_eq!(read(&[("a.hcl", hcl), ("b.json", json)]), expected);
@@ -122,7 +122,7 @@ fn history_is_merged_key_by_key() {
     let again = "history {\n  min_age = \"1h\"\n  archive {\n    path = \"/other\"\n  }\n}";
     let changed = read(&[("a.hcl", hcl), ("b.json", json), ("c.hcl", again)]);
     assert_eq!(changed.retention.age, Some(std::time::Duration::from_secs(3600)));
-    let archive = server::Archive { dir: "/other".into(), max_bytes: Some(2_000_000_000_000) };
+    let archive = server::Archive::in_folder("/other", Some(2_000_000_000_000));
     assert_eq!((changed.memory, changed.archive), (1 << 20, Some(archive)));
 }
 

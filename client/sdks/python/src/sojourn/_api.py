@@ -326,6 +326,10 @@ class EventCursor(TypedDict):
     CreateIndex: int
     ModifyIndex: int
     CreateTime: str
+    # Among how many readers it is split; 0 when it is not. `Position` is then that of the last of them.
+    Members: int
+    # How far each of those readers has come.
+    Shares: list[EventCursorShare]
 
 
 class EventCursorAckRequest(TypedDict, total=False):
@@ -333,6 +337,8 @@ class EventCursorAckRequest(TypedDict, total=False):
 
     # The id of the last event; of a checkpoint too.
     ID: str
+    # Of a cursor that is split: which of its readers has done with it.
+    Member: int
 
 
 class EventCursorPosition(TypedDict):
@@ -360,6 +366,9 @@ class EventCursorRequest(TypedDict, total=False):
     Reader: str
     # A span like `72h`: the cursor is deleted when it was not used for so long. Never without it.
     TTL: str
+    # Among how many readers a new cursor is split, at most 64, so that all events of a job go to the same one. 1:
+    # not split. Of one that exists: as it is, or nothing.
+    Members: int
 
 
 class EventCursorResetRequest(TypedDict, total=False):
@@ -367,6 +376,26 @@ class EventCursorResetRequest(TypedDict, total=False):
 
     # As `from` of the stream.
     To: str
+    # Splits it among so many readers, who all begin there; 1 joins it again. `To` may be left out then: it stays
+    # where it is.
+    Members: int
+
+
+class EventCursorShare(TypedDict):
+    """How far one of the readers has come that a cursor is split among."""
+
+    # From 0.
+    Member: int
+    # The id of the last event that it has acknowledged.
+    Position: str
+    PositionIndex: int
+    # Batches after its position, whether or not they are for it.
+    LagBatches: int
+    LagSeconds: int
+    # What follows its position is no longer kept.
+    Gap: bool
+    AckedAt: str
+    AckedBy: str
 
 
 class EventSink(TypedDict):

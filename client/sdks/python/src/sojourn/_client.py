@@ -87,6 +87,7 @@ def _asked(
     filter: str,
     namespace: str,
     cursor: str,
+    member: int | None,
     view: str,
     on_gap: str,
 ) -> dict[str, Any]:
@@ -97,6 +98,7 @@ def _asked(
         "filter": filter,
         "namespace": namespace,
         "cursor": cursor,
+        "member": member,
         "view": view,
         "on_gap": on_gap,
     }
@@ -149,6 +151,7 @@ class Client(Operations):
         filter: str = "",
         namespace: str = "",
         cursor: str = "",
+        member: int | None = None,
         view: str = "",
         on_gap: str = "",
         last_id: str = "",
@@ -159,7 +162,7 @@ class Client(Operations):
         `retry_for`: seconds for which to try again while no server answers; for ever unless given. A `Gap` comes only with
         `on_gap="skip"`.
         """
-        query = self._settings.query(_asked(topics, from_, to, filter, namespace, cursor, view, on_gap))
+        query = self._settings.query(_asked(topics, from_, to, filter, namespace, cursor, member, view, on_gap))
         place = Place(query, last_id, retry_for)
         while True:
             try:
@@ -227,13 +230,14 @@ class AsyncClient(AsyncOperations):
         filter: str = "",
         namespace: str = "",
         cursor: str = "",
+        member: int | None = None,
         view: str = "",
         on_gap: str = "",
         last_id: str = "",
         retry_for: float | None = None,
     ) -> AsyncIterator[Event | Gap]:
         """As `Client.events`."""
-        query = self._settings.query(_asked(topics, from_, to, filter, namespace, cursor, view, on_gap))
+        query = self._settings.query(_asked(topics, from_, to, filter, namespace, cursor, member, view, on_gap))
         place = Place(query, last_id, retry_for)
         while True:
             try:

@@ -1,0 +1,4 @@
+//! Files of an archive in a bucket of a store that checks who asks.
+
+mod files;
+pub mod store;

@@ -29,7 +29,7 @@ use state::image::{Imager, restore};
 const SEGMENT_BYTES: u64 = 16 << 10;
 const BATCHES: usize = 240;
 /// Histories of which the smallest one becomes an exhibit.
-const CANDIDATES: usize = 12;
+const CANDIDATES: usize = 3;
 /// After which batches an image is kept.
 const IMAGES_AFTER: [u64; 2] = [91, 92];
 const VOTE: &[u8] = b"a vote";

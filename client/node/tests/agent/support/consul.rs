@@ -94,14 +94,15 @@ impl FakeConsul {
                 state.said.push((path.to_string(), token.clone()));
             }
         });
-        let (status, answer, index) = match path.strip_prefix("/v1/acl/").filter(|path| *path != "login") {
-            Some(path) => {
-                let (status, answer) =
-                    self.change(|state| state.rights(&method, path, (&token, query), body));
-                (status, Some(answer), 0)
-            }
-            None => self.answer(&method, path, query, body),
-        };
+        let (status, answer, index) =
+            match path.strip_prefix("/v1/acl/").filter(|path| !["login", "logout"].contains(path)) {
+                Some(path) => {
+                    let (status, answer) =
+                        self.change(|state| state.rights(&method, path, (&token, query), body));
+                    (status, Some(answer), 0)
+                }
+                None => self.answer(&method, path, query, body),
+            };
         let answer = answer.map(|answer| answer.to_string()).unwrap_or_default();
         let head = format!(
             "HTTP/1.1 {status} x\r\nConnection: close\r\nX-Consul-Index: {index}\r\nContent-Length: {}\r\n\r\n",

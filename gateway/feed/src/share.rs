@@ -57,6 +57,7 @@ mod tests {
             variable: None,
             service: None,
             access: None,
+            gap: None,
             command: 0,
             fact: 0,
         }

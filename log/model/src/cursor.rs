@@ -58,6 +58,9 @@ fn is_zero(members: &u32) -> bool {
     *members == 0
 }
 
+/// The epoch that splitting a cursor came with.
+pub const SPLIT_CURSOR_EPOCH: u16 = 4;
+
 /// Creates a cursor, or changes what it gives.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SetEventCursor {

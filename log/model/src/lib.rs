@@ -33,7 +33,7 @@ mod variable;
 pub use batch::{Batch, CommandRecord, EPOCH, FIRST_EPOCH, LoggedEvent};
 pub use claim::CsiClaim;
 pub use command::{Command, CommandKind, Reply, Request};
-pub use cursor::{EventCursorSettings, EventPosition, SetEventCursor};
+pub use cursor::{EventCursorSettings, EventPosition, SPLIT_CURSOR_EPOCH, SetEventCursor};
 pub use digest::Digest;
 pub use erasure::{KEY_TREE_EPOCH, KeyTreeCommand};
 pub use event::{Doc, Event, Subject, Topic};

@@ -5,7 +5,9 @@ use model::event::{
     EventCursorAcked, EventCursorDeleted, EventCursorMemberAcked, EventCursorReset, EventCursorSet,
     EventCursorSplit,
 };
-use model::{Doc, EventCursorSettings, EventPosition, Rejection, SetEventCursor, sink_of_cursor};
+use model::{
+    Doc, EventCursorSettings, EventPosition, Rejection, SPLIT_CURSOR_EPOCH, SetEventCursor, sink_of_cursor,
+};
 use state::State;
 use state::cursor::{Cursor, Cursors};
 
@@ -54,6 +56,10 @@ pub(crate) fn place_or_change(
         }
         let from = if settings.from.is_empty() { "now" } else { &settings.from };
         let members = split_among(settings.members);
+        // It stands in the settings, of which servers of an older release know nothing.
+        if members > 0 && state.epoch() < SPLIT_CURSOR_EPOCH {
+            return Err(Rejection::EpochTooLow { needed: SPLIT_CURSOR_EPOCH, epoch: state.epoch() });
+        }
         let settings = EventCursorSettings { from: from.to_string(), members, ..settings.clone() };
         let position = place(ctx, *start, "From")?;
         return Ok(EventCursorSet { name: name.clone(), settings: Doc::of(&settings), position }.into());

@@ -2,7 +2,10 @@
 
 use base::{Duration, Index, Uuid};
 use model::event::EventCursorAcked;
-use model::{Command, Event, EventCursorSettings, EventPosition, Rejection, SetEventCursor};
+use model::{
+    Command, Event, EventCursorSettings, EventPosition, FIRST_EPOCH, Rejection, SPLIT_CURSOR_EPOCH,
+    SetEventCursor,
+};
 use rules::cursor::{CURSORS_MAX, has_expired};
 use rules::{Decision, cursor};
 use test_world::World;
@@ -190,9 +193,26 @@ fn places(world: &World) -> Vec<EventPosition> {
     members.iter().map(|member| member.position).collect()
 }
 
+/// Every server knows what a split cursor is.
+fn upgraded() -> World {
+    let mut world = World::new();
+    world.submit(Command::RaiseEpoch { epoch: SPLIT_CURSOR_EPOCH }).unwrap();
+    world
+}
+
+#[test]
+fn no_cursor_is_split_before_every_server_knows_what_that_is() {
+    let mut world = World::new();
+    let too_low = Rejection::EpochTooLow { needed: SPLIT_CURSOR_EPOCH, epoch: FIRST_EPOCH };
+    assert_eq!(set(&mut world, |wanted| wanted.settings.members = 2).unwrap_err(), too_low);
+    set(&mut world, |_| ()).unwrap();
+    assert_eq!(split(&mut world, 2, None).unwrap_err(), too_low);
+    world.check_replay();
+}
+
 #[test]
 fn of_a_cursor_that_is_split_each_member_moves_by_itself_and_the_cursor_with_the_last() {
-    let mut world = World::new();
+    let mut world = upgraded();
     let begin = at(0, u32::MAX);
     set(&mut world, |wanted| (wanted.start, wanted.settings.members) = (Some(begin), 3)).unwrap();
     for number in 0..4 {
@@ -235,7 +255,7 @@ fn of_a_cursor_that_is_split_each_member_moves_by_itself_and_the_cursor_with_the
 
 #[test]
 fn only_a_reset_changes_among_how_many_a_cursor_is_split() {
-    let mut world = World::new();
+    let mut world = upgraded();
     set(&mut world, |wanted| (wanted.start, wanted.settings.members) = (Some(at(0, u32::MAX)), 2)).unwrap();
     set(&mut world, |wanted| wanted.name = "other".into()).unwrap();
     acknowledge_member(&mut world, 0, at(1, 0)).unwrap();

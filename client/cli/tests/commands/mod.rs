@@ -233,15 +233,10 @@ fn an_upgrade_is_checked_and_finished() {
         {"ID": "2", "Name": "b", "Address": "10.0.0.2:4647", "Version": "", "Epoch": 0, "Status": "none", "Voter": true}]}"#;
     let ready = r#"{"Epoch": 3, "Next": 4, "Newest": 4, "Finished": false}"#;
     let done = r#"{"Epoch": 4, "Next": 4, "Newest": 4, "Finished": true}"#;
-    let cluster = Cluster::answering(&[
-        ("GET /v1/operator/upgrade", &format!("{behind}|{ready}|{done}")),
-        (
-            "PUT /v1/operator/upgrade",
-            r#"{"Epoch": 4, "Raised": true, "Index": 9}|{"Epoch": 4, "Raised": false}"#,
-        ),
-    ]);
-    let check = || cluster.run(&["operator", "upgrade", "check"]);
-    let first = check();
+    let check = |status: &str| {
+        Cluster::answering(&[("GET /v1/operator/upgrade", status)]).run(&["operator", "upgrade", "check"])
+    };
+    let first = check(behind);
     assert_eq!(first.code, 2, "{first:?}");
     assert!(first.stdout.starts_with("Epoch: 3\n\nName  Address "), "{}", first.stdout);
     assert!(first.stdout.contains("\nb     10.0.0.2:4647  unknown  unknown  none "), "{}", first.stdout);
@@ -250,15 +245,16 @@ fn an_upgrade_is_checked_and_finished() {
         "{}",
         first.stdout
     );
-    let second = check();
+    let second = check(ready);
     assert!(second.code == 2 && second.stdout.contains("Every server knows epoch 4: "), "{second:?}");
-    let third = check();
+    let third = check(done);
     assert!(third.code == 0 && third.stdout.contains("is of this release"), "{third:?}");
-    let finish = || cluster.run(&["operator", "upgrade", "finish"]).stdout;
-    assert_eq!(
-        [finish(), finish()],
-        ["The cluster is at epoch 4 now\n", "The cluster is at epoch 4 already\n"]
-    );
+    let finish = |raised: &str| {
+        let cluster = Cluster::answering(&[("PUT /v1/operator/upgrade", raised)]);
+        cluster.run(&["operator", "upgrade", "finish"]).stdout
+    };
+    assert_eq!(finish(r#"{"Epoch": 4, "Raised": true}"#), "The cluster is at epoch 4 now\n");
+    assert_eq!(finish(r#"{"Epoch": 4, "Raised": false}"#), "The cluster is at epoch 4 already\n");
 }
 
 #[test]

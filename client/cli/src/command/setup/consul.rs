@@ -151,19 +151,7 @@ async fn remove(
     path: &str,
     place: impl Fn(&Value) -> Option<String>,
 ) -> Result<(), Failure> {
-    let Some(found) = consul.find(path).await? else {
-        write_out(format!("[=] There is no longer {what}.\n"));
-        return Ok(());
-    };
-    let Some(place) = place(&found).filter(|_| found["Description"] == MADE) else {
-        write_out(format!("[=] Left {what}: it was not made by this command.\n"));
-        return Ok(());
-    };
-    if !consul.agreed(&format!("Remove {what} from Consul?"))? {
-        write_out(format!("[=] Left {what}.\n"));
-        return Ok(());
-    }
-    consul.change("DELETE", &place, None).await?;
-    write_out(format!("[-] Removed {what}.\n"));
-    Ok(())
+    let found = consul.find(path).await?;
+    let place = found.as_ref().filter(|found| found["Description"] == MADE).and_then(place);
+    consul.remove(what, found.is_some(), place.as_deref()).await
 }

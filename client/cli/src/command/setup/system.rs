@@ -52,7 +52,7 @@ impl System {
 
     /// # Errors
     /// It is not reached, or refuses.
-    pub(super) async fn change(&self, method: &str, path: &str, body: Option<&Value>) -> Result<(), Failure> {
+    async fn change(&self, method: &str, path: &str, body: Option<&Value>) -> Result<(), Failure> {
         let (status, text) = self.call(method, path, body).await?;
         match status {
             200..300 => Ok(()),
@@ -84,11 +84,36 @@ impl System {
         Ok(())
     }
 
+    /// Asks, and removes it; or says why it stays. `place`: where it is, if this command has made it.
+    ///
+    /// # Errors
+    /// It is refused, or nobody is there to answer.
+    pub(super) async fn remove(
+        &self,
+        what: &str,
+        is_there: bool,
+        place: Option<&str>,
+    ) -> Result<(), Failure> {
+        let said = match place {
+            _ if !is_there => format!("[=] There is no longer {what}.\n"),
+            None => format!("[=] Left {what}: it was not made by this command.\n"),
+            Some(_) if !self.agreed(&format!("Remove {what} from {}?", self.name))? => {
+                format!("[=] Left {what}.\n")
+            }
+            Some(place) => {
+                self.change("DELETE", place, None).await?;
+                format!("[-] Removed {what}.\n")
+            }
+        };
+        write_out(said);
+        Ok(())
+    }
+
     /// Asks; nothing and whatever begins with `y` is a yes.
     ///
     /// # Errors
     /// Nobody is there to answer.
-    pub(super) fn agreed(&self, question: &str) -> Result<bool, Failure> {
+    fn agreed(&self, question: &str) -> Result<bool, Failure> {
         if self.yes {
             return Ok(true);
         }

@@ -144,31 +144,11 @@ async fn destroy(vault: &System) -> Result<(), Failure> {
     let is_ours = found.as_ref().is_some_and(|found| found["description"] == MADE);
     // Its role and its configuration go with it.
     let what = format!("the auth method at auth/{MOUNT}");
-    remove(vault, &what, found.is_some(), is_ours, &format!("sys/auth/{MOUNT}")).await?;
+    let place = format!("sys/auth/{MOUNT}");
+    vault.remove(&what, found.is_some(), Some(&*place).filter(|_| is_ours)).await?;
     let path = format!("sys/policies/acl/{NAME}");
     let found = vault.find(&path).await?;
     let text = found.as_ref().and_then(|found| found["data"]["policy"].as_str());
     let is_ours = text.is_some_and(|text| text.starts_with(&format!("# {MADE}\n")));
-    remove(vault, &format!("the policy {NAME:?}"), found.is_some(), is_ours, &path).await
-}
-
-async fn remove(
-    vault: &System,
-    what: &str,
-    is_there: bool,
-    is_ours: bool,
-    path: &str,
-) -> Result<(), Failure> {
-    let said = if !is_there {
-        format!("[=] There is no longer {what}.\n")
-    } else if !is_ours {
-        format!("[=] Left {what}: it was not made by this command.\n")
-    } else if !vault.agreed(&format!("Remove {what} from Vault?"))? {
-        format!("[=] Left {what}.\n")
-    } else {
-        vault.change("DELETE", path, None).await?;
-        format!("[-] Removed {what}.\n")
-    };
-    write_out(said);
-    Ok(())
+    vault.remove(&format!("the policy {NAME:?}"), found.is_some(), Some(&*path).filter(|_| is_ours)).await
 }

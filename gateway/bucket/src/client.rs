@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use aws_signature::{Call, EMPTY, Headers, digest_of, sign};
+use base::reasons;
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
@@ -226,17 +227,6 @@ async fn answer(request: reqwest::RequestBuilder, max: usize) -> Result<Bytes, F
     } else {
         Err(Failure::Refused(code, why))
     }
-}
-
-/// An error with what led to it.
-fn reasons(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
 }
 
 /// What stands between the tags of a name. Keys are asked for percent-encoded and the rest is of the store's own making, so that

@@ -25,7 +25,7 @@ pub const FOLDER_HEADERS: [(&str, &str); 4] = [
     crate::HEADERS[3],
 ];
 
-/// Types by the ends of names. A browser is told not to guess, so what is not here is only good to be saved.
+/// Types by the ends of names. A header forbids browsers to guess, so what is not here can only be saved.
 const TYPES: [(&str, &str); 19] = [
     ("html", "text/html; charset=utf-8"),
     ("js", "text/javascript; charset=utf-8"),

@@ -46,7 +46,7 @@ pub(super) fn unpack(
                 let text = small(&mut entry, META)?;
                 let meta: Meta = serde_json::from_slice(&text).map_err(SnapshotError::Meta)?;
                 index = Some(meta.index);
-                digests.insert(name, hex(&Sha256::digest(&text)));
+                digests.insert(name, format!("{:x}", Sha256::digest(&text)));
             }
             SUMS => sums = Some(small(&mut entry, SUMS)?),
             _ => return Err(SnapshotError::Unexpected(name)),
@@ -73,7 +73,7 @@ fn hand_on(
     let (mut digest, mut piece) = (Sha256::new(), vec![0; PIECE]);
     loop {
         let read = match from.read(&mut piece) {
-            Ok(0) => return Ok(hex(&digest.finalize())),
+            Ok(0) => return Ok(format!("{:x}", digest.finalize())),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error.into()),
@@ -96,8 +96,4 @@ fn small(from: &mut impl Read, name: &'static str) -> Result<Vec<u8>, SnapshotEr
 fn stated(sums: &str) -> BTreeMap<String, String> {
     let lines = sums.lines().filter_map(|line| line.split_once(char::is_whitespace));
     lines.map(|(digest, file)| (file.trim_start().to_string(), digest.to_lowercase())).collect()
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -108,11 +108,14 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
+fn names_in(directory: &Path) -> io::Result<Vec<String>> {
+    let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names.collect()
+}
+
 impl Files for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
-        let names =
-            fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        names.collect()
+        names_in(&self.path)
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
@@ -169,9 +172,7 @@ impl ReadOnly {
 
 impl Files for ReadOnly {
     fn list(&self) -> io::Result<Vec<String>> {
-        let names =
-            fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        names.collect()
+        names_in(&self.path)
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {

@@ -284,7 +284,7 @@ pub(super) fn failed(error: ConsensusError) -> ClusterError {
     ClusterError::Failed(error.0)
 }
 
-fn named(names: &[RegionServer], number: u64) -> Option<&RegionServer> {
+pub(super) fn named(names: &[RegionServer], number: u64) -> Option<&RegionServer> {
     names.iter().find(|known| known.candidate.number == number)
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Time;
-use model::Autopilot;
+use model::{Autopilot, EPOCH};
 use tokio::time::Instant;
 
+use super::admin::named;
 use super::roster::{RegionServer, as_span};
 use super::{Inner, Status};
 use crate::autopilot::{self, ClusterView, HealthHistory, Step, next_step};
@@ -76,8 +77,9 @@ pub(super) async fn raise(inner: Arc<Inner>) {
     let mut known: Option<(u16, Instant)> = None;
     loop {
         tokio::time::sleep(inner.settings.timings.step).await;
-        let status = inner.consensus.status();
-        let next = inner.known_epoch(&status).filter(|epoch| status.leads() && *epoch > inner.facts.epoch());
+        let (status, now) = (inner.consensus.status(), inner.facts.epoch());
+        let may_rise = status.leads() && now < EPOCH;
+        let next = may_rise.then(|| inner.known_epoch(&status)).flatten().filter(|epoch| *epoch > now);
         known = next.map(|next| match known {
             Some((epoch, since)) if epoch == next => (epoch, since),
             _ => (next, Instant::now()),
@@ -110,10 +112,8 @@ impl Inner {
     /// The newest epoch that every server of the cluster knows; `None` while the release of one is not known.
     pub(super) fn known_epoch(&self, status: &Status) -> Option<u16> {
         let names = self.names();
-        let epoch = |number: u64| {
-            names.iter().find(|known| known.candidate.number == number).map(|known| known.release().epoch)
-        };
-        let epochs: Option<Vec<u16>> = status.peers.iter().map(|peer| epoch(peer.number)).collect();
+        let epochs = status.peers.iter().map(|peer| Some(named(&names, peer.number)?.release().epoch));
+        let epochs: Option<Vec<u16>> = epochs.collect();
         epochs?.into_iter().min()
     }
 

@@ -248,6 +248,7 @@ impl Pool {
         if self.now >= self.swept + SWEEP {
             self.swept = self.now;
             self.greetings_left = GREETINGS_MAX;
+            self.resume();
             self.forget();
             self.follow_leave_orders();
             self.greet_unmet();
@@ -380,8 +381,8 @@ impl Pool {
     fn become_newer(&mut self, own: Member) {
         let own = Identity(Arc::new(own));
         self.swim_with(|swim, effects| swim.change_identity(own, effects));
-        // A changed self begins alone: looking at what is known already has it go on at once.
-        self.swim_with(|swim, effects| swim.apply_many(std::iter::empty(), false, effects));
+        // A changed self begins alone.
+        self.resume();
         self.effects.changed = true;
         self.look();
     }

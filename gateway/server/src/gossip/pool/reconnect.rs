@@ -6,6 +6,12 @@ use super::{Pool, Standing};
 const GREETED_MAX: usize = 8;
 
 impl Pool {
+    /// SWIM stops asking who lives once nobody is left, and a message from one that is back does not have it begin again:
+    /// looking at whom it knows does.
+    pub(super) fn resume(&mut self) {
+        self.swim_with(|swim, effects| swim.apply_many(std::iter::empty(), false, effects));
+    }
+
     /// SWIM asks those that failed whether they are back, but not while it knows nobody else: two servers, each alone in its
     /// region, that were cut off from each other would stay so.
     pub(super) fn greet_failed_when_alone(&mut self) {

@@ -330,6 +330,38 @@ fn changed_packets_are_dropped_and_counted() {
     assert_eq!(network.said(to_n).len(), 1, "said once, however many come");
 }
 
+/// Cuts shorter and longer than a suspicion, and changed selves in between: two that were dead to each other are both back
+/// without a greeting.
+#[test]
+fn whoever_dies_is_found_failed_whatever_happened_before() {
+    for seed in 0..300 {
+        let mut rng = base::Rng::new(seed);
+        let mut network = Network { started: seed * 100, ..Network::default() };
+        let servers = 2 + rng.below(2) as u8;
+        for n in 1..=servers {
+            network.start(member(n, address(n)), None);
+        }
+        for n in 2..=servers {
+            network.greet(n, 1);
+        }
+        let some = |rng: &mut base::Rng| Duration::from_millis(rng.below(12_000));
+        for _ in 0..4 {
+            network.pass(some(&mut rng));
+            match rng.below(3) {
+                0 => network.cut = vec![(address(1), address(2))],
+                1 => network.cut.clear(),
+                _ => network.pool(1 + rng.below(2) as u8).describe(|own| own.has_log = !own.has_log),
+            }
+        }
+        network.cut.clear();
+        network.pass(some(&mut rng));
+        network.kill(2);
+        network.pass(40 * SECOND);
+        let seen = network.seen_by(1);
+        assert!(seen.contains("s2 failed") || !seen.contains("s2"), "seed {seed}: {seen}");
+    }
+}
+
 #[test]
 fn garbage_of_every_kind_is_survived() {
     let mut network = joined(2, None);

@@ -160,11 +160,7 @@ async fn plugins(With(server): With<AppState>, read: Read<ListPlugins>) -> Answe
 }
 
 async fn plugin(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadPlugins>) -> Answer {
-    let view = |state: &State| {
-        let found = view::plugins(state).remove(&id);
-        let found = found.ok_or_else(|| Failure::not_found("plugin not found"))?;
-        Ok(view::plugin(state, found))
-    };
+    let view = |state: &State| view::plugin(state, &id).ok_or_else(|| Failure::not_found("plugin not found"));
     server.read(&read, |state: &State| state.tables.nodes.max(Index(1)), view).await
 }
 

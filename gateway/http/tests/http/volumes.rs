@@ -6,6 +6,8 @@ use model::Command;
 use model::document::{CSIInfo, Node};
 use serde_json::json;
 
+use crate::guarded::Guarded;
+use crate::stream::seen_by;
 use crate::support::{Cluster, assert_holds, node_document, node_id, request};
 
 /// A node that runs a plugin.
@@ -127,4 +129,44 @@ async fn a_host_volume_is_registered_listed_read_and_deleted() {
     let refused = cluster.put("/v1/volume/host/register", &elsewhere).await;
     assert!(refused.text().contains("none"), "{}", refused.text());
     assert_ne!(refused.status, 200);
+}
+
+/// What may be read may be followed, and nothing else.
+#[tokio::test]
+async fn volumes_and_plugins_are_followed_by_those_who_may_read_them() {
+    let guarded = Guarded::start().await;
+    let cluster = &guarded.cluster;
+    with_plugin(cluster).await;
+    let capability = json!({"AccessMode": "single-node-writer", "AttachmentMode": "file-system"});
+    let csi = json!({"ID": "data", "Name": "data", "PluginID": "ebs", "RequestedCapabilities": [capability]});
+    let got = guarded.put(&guarded.root, "/v1/volume/csi/data", &json!({"Volumes": [csi]})).await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    let host = json!({"Name": "scratch", "NodeID": node_id(1).to_string(), "HostPath": "/srv", "RequestedCapabilities": [capability]});
+    let made = guarded.put(&guarded.root, "/v1/volume/host/register", &json!({"Volume": host})).await.json();
+    let id = made["Volume"]["ID"].as_str().unwrap().to_string();
+    guarded.delete(&guarded.root, &format!("/v1/volume/host/{id}")).await;
+
+    let csi = guarded.caller("csi", r#"namespace "default" { capabilities = ["csi-read-volume"] }"#).await;
+    let hosts =
+        guarded.caller("hosts", r#"namespace "default" { capabilities = ["host-volume-read"] }"#).await;
+    let plugins = guarded.caller("plugins", r#"plugin { policy = "read" }"#).await;
+    let jobs = guarded.caller("jobs", r#"namespace "default" { policy = "read" }"#).await;
+    let seen = seen_by(cluster, &csi, "?topic=CSIVolume:ebs", 1).await;
+    let expected = json!({"Type": "CSIVolumeRegistered", "Key": "data", "Namespace": "default",
+        "FilterKeys": ["data", "data", "ebs"], "Payload": {"Volume": {"ID": "data", "Secrets": null}}});
+    assert_holds(&seen[0], &expected);
+    let seen = seen_by(cluster, &hosts, "?topic=HostVolume:scratch", 2).await;
+    assert_eq!([&seen[0]["Type"], &seen[1]["Type"]], ["HostVolumeRegistered", "HostVolumeDeleted"]);
+    assert_eq!((&seen[1]["Key"], &seen[1]["Payload"]["Volume"]["HostPath"]), (&json!(id), &json!("/srv")));
+    let seen = seen_by(cluster, &plugins, "?topic=CSIPlugin", 1).await;
+    assert_holds(
+        &seen[0],
+        &json!({"Key": "ebs", "Namespace": "", "Payload": {"Plugin": {"NodesHealthy": 1}}}),
+    );
+    for (token, topic) in
+        [(&csi, "HostVolume"), (&hosts, "CSIVolume"), (&csi, "CSIPlugin"), (&jobs, "CSIPlugin")]
+    {
+        let refused = guarded.get(token, &format!("/v1/event/stream?topic={topic}")).await;
+        refused.refused(403, "Permission denied");
+    }
 }

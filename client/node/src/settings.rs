@@ -43,6 +43,10 @@ pub struct NodeSettings {
     /// What this agent proves itself with to other nodes, and whom it trusts as one.
     pub tls: Option<Arc<AgentTls>>,
     pub reserved: Reserved,
+    /// The processors that tasks may get for themselves; empty for all.
+    pub reservable_cores: Vec<u16>,
+    /// Nobody runs commands in tasks of this node.
+    pub disable_remote_exec: bool,
     pub capacity: Capacity,
     /// Empty for the interface of the default route.
     pub network_interface: String,

@@ -54,6 +54,8 @@ pub fn settings(base: &Path) -> NodeSettings {
         http_address: String::new(),
         tls_http: false,
         tls: None,
+        reservable_cores: Vec::new(),
+        disable_remote_exec: false,
         reserved: Reserved::default(),
         capacity: Capacity::default(),
         network_interface: "lo".into(),

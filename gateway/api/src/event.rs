@@ -33,7 +33,7 @@ pub struct Event {
 }
 
 /// The topics that events have. Whoever asks for another one would wait for ever.
-pub const TOPICS: [&str; 13] = [
+pub const TOPICS: [&str; 16] = [
     "Allocation",
     "Deployment",
     "Evaluation",
@@ -47,6 +47,9 @@ pub const TOPICS: [&str; 13] = [
     "Variable",
     "Service",
     "Recording",
+    "HostVolume",
+    "CSIVolume",
+    "CSIPlugin",
 ];
 
 /// The id of one event, `index.ordinal`: a total order over all events.

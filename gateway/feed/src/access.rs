@@ -95,6 +95,7 @@ fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
         service: None,
         access: Some(document),
         gap: None,
+        storage: None,
         command: 0,
         fact: 0,
     }

@@ -13,6 +13,7 @@ use super::access::{self, AccessDocument};
 use super::entries::{Entry, Row, metadata};
 use super::gap::GapDocument;
 use super::service::registration;
+use super::storage::{self, StorageDocument};
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -56,6 +57,8 @@ struct Payload {
     access: Option<AccessDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     observation_gap: Option<GapDocument>,
+    #[serde(flatten)]
+    storage: Option<StorageDocument>,
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
@@ -122,6 +125,10 @@ fn payload_before(before: &State, entry: &Entry) -> Option<Payload> {
         }
         // Each is one of its own.
         Row::Gap(_) => return None,
+        Row::Storage(_) => {
+            let document = storage::current(before, entry.topic, &entry.namespace, key)?;
+            return Some(Payload { storage: Some(document), ..nothing });
+        }
         Row::Access(_) => {
             return Some(Payload { access: Some(access::current(before, entry.topic, key)?), ..nothing });
         }
@@ -171,5 +178,9 @@ fn payload(state: &State, entry: &Entry) -> Payload {
         Row::Service(_) => Payload { service: entry.service.as_deref().cloned(), ..nothing },
         Row::Access(_) => Payload { access: entry.access.clone(), ..nothing },
         Row::Gap(_) => Payload { observation_gap: entry.gap.as_deref().cloned(), ..nothing },
+        Row::Storage(_) => {
+            let now = || storage::current(state, entry.topic, &entry.namespace, &entry.key);
+            Payload { storage: entry.storage.as_deref().cloned().or_else(now), ..nothing }
+        }
     }
 }

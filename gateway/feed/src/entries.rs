@@ -20,6 +20,7 @@ use state::{FoldError, State};
 use crate::access::{Access, AccessDocument};
 use crate::gap::{self, GapDocument};
 use crate::service::registration;
+use crate::storage::{self, StorageDocument};
 
 /// An event of the stream without its payload: all that filters look at.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,8 @@ pub struct Entry {
     pub access: Option<AccessDocument>,
     /// What was not seen of another cluster.
     pub gap: Option<Box<GapDocument>>,
+    /// The volume or plugin that it is about, if the batch removes it: as it was before.
+    pub storage: Option<Box<StorageDocument>>,
     /// The position of the command that it followed from in its batch.
     pub command: u16,
     /// The position of the fact in its batch that it is listed for.
@@ -63,6 +66,8 @@ pub enum Row {
     Access(u32),
     /// Which one of those that the batch names.
     Gap(u32),
+    /// Which one of those that the batch names: volumes and plugins have no rows.
+    Storage(u32),
 }
 
 pub const NODE: &str = api::TOPICS[4];
@@ -111,6 +116,7 @@ pub(crate) fn between(before: &State, after: &State, batch: &Batch) -> Vec<Entry
     entries.extend(access.entries(after));
     // Behind everything else: ids that readers have stored stay what they were.
     entries.extend(gap::entries(batch));
+    entries.extend(storage::entries(before, after, batch));
     entries
 }
 
@@ -118,7 +124,7 @@ pub(crate) fn between(before: &State, after: &State, batch: &Batch) -> Vec<Entry
 ///
 /// Source: Nomad's event stream. There, a plan and the end of its evaluation are two messages, and so are a node's
 /// change and the evaluations it asks for: each keeps its type here.
-fn kind(command: u16, event: &Event) -> Option<&'static str> {
+pub(crate) fn kind(command: u16, event: &Event) -> Option<&'static str> {
     let command = CommandKind::from_number(command);
     match event {
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
@@ -384,6 +390,7 @@ impl Listing<'_> {
             service: None,
             access: None,
             gap: None,
+            storage: None,
             command: self.command,
             fact: self.fact,
         });
@@ -419,6 +426,7 @@ impl Listing<'_> {
             service: Some(Box::new(shown)),
             access: None,
             gap: None,
+            storage: None,
             command: self.command,
             fact: self.fact,
         });
@@ -475,10 +483,11 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
         }
         Row::Access(_) => unreachable!("access control brings its own entries"),
         Row::Gap(_) => unreachable!("a gap brings its own entry"),
+        Row::Storage(_) => unreachable!("a volume brings its own entry"),
         Row::Service(_) => unreachable!("a service brings its own entry"),
         Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
-    let (variable, service, access, gap) = (None, None, None, None);
+    let (variable, service, access, gap, storage) = (None, None, None, None, None);
     Entry {
         topic,
         kind,
@@ -490,6 +499,7 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
         service,
         access,
         gap,
+        storage,
         command: 0,
         fact: 0,
     }

@@ -40,6 +40,7 @@ pub(crate) fn entries(batch: &Batch) -> impl Iterator<Item = Entry> {
             to: gap.to,
             reason: gap.reason.clone(),
         })),
+        storage: None,
         command,
         fact: fact as u16,
     })

@@ -25,9 +25,11 @@ mod rendered;
 mod replay;
 mod service;
 mod share;
+mod storage;
 mod stream;
 mod tail;
 mod view;
+pub mod volume;
 
 pub use access::AccessDocument;
 pub use direct::{Reader, Segment};
@@ -40,6 +42,7 @@ pub use page::{Condition, Cursor, EventFilter, Everybody, PAGE_BYTES, Page, Stre
 pub use replay::{CHECKPOINTS_MAX, PARKED_MAX};
 pub use service::registration;
 pub use share::Share;
+pub use storage::StorageDocument;
 pub use stream::{HEARTBEAT, Subscription};
 pub use tail::{TAIL_BATCHES, TAIL_BYTES};
 pub use view::{View, requester};

@@ -58,6 +58,7 @@ mod tests {
             service: None,
             access: None,
             gap: None,
+            storage: None,
             command: 0,
             fact: 0,
         }

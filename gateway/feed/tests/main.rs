@@ -6,4 +6,5 @@ mod recording;
 mod resume;
 mod shape;
 mod support;
+mod volumes;
 mod waiting;

@@ -73,11 +73,9 @@ impl Storage {
         Ok(CSIVolume { secrets, ..volume.clone() })
     }
 
-    fn secrets(&self, namespace: &str, id: &str) -> Result<BTreeMap<String, String>, Failure> {
+    pub(crate) fn secrets(&self, namespace: &str, id: &str) -> Result<BTreeMap<String, String>, Failure> {
         let state = self.0.control.state();
-        // Volumes of single allocations share those of their name.
-        let name = id.split('[').next().unwrap_or(id);
-        let key = VariableKey { namespace: namespace.to_string(), path: format!("{SECRETS_BELOW}/{name}") };
+        let key = secrets_key(namespace, id);
         let Some(variable) = state.variables.get(&key) else { return Ok(BTreeMap::new()) };
         let opened = self.0.signer.open_items(&state.keyring, &key, &variable.current().items);
         let items = opened.map_err(|error| Failure::internal(format!("{key} cannot be opened: {error}")))?;
@@ -164,6 +162,12 @@ impl Storage {
         let known = known.ok_or_else(|| Failure::not_found("volume not found"))?;
         Ok((self.with_secrets(known)?, external_id(known).to_string()))
     }
+}
+
+/// Where the secrets of a volume are kept. Volumes of single allocations share those of their name.
+pub(crate) fn secrets_key(namespace: &str, id: &str) -> VariableKey {
+    let name = id.split('[').next().unwrap_or(id);
+    VariableKey { namespace: namespace.to_string(), path: format!("{SECRETS_BELOW}/{name}") }
 }
 
 /// The nodes that have a healthy controller of the plugin, and are reached.

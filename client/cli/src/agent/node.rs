@@ -52,6 +52,8 @@ pub(super) fn node_settings(
             ports: client.reserved.ports.clone(),
             cores: client.reserved.cores.clone(),
         },
+        reservable_cores: client.reservable_cores.clone(),
+        disable_remote_exec: client.disable_remote_exec,
         capacity: Capacity {
             cpu_mhz: client.cpu_total_compute,
             memory_mib: client.memory_total_mb,

@@ -44,5 +44,5 @@ parameters = {
   skuname = "Premium_LRS"
 }
 
-# Secrets of a volume belong into the variable csi/ebs_prod_db1:
+# Secrets for the plugin are kept as the variable csi/ebs_prod_db1, sealed. They may also be put there:
 #   sojourn var put csi/ebs_prod_db1 key=value

@@ -16,7 +16,12 @@ pub(crate) fn line(style: &OutputStyle, id: &str, time: i64, event: &Event) -> S
 }
 
 fn sentence(style: &OutputStyle, event: &Event) -> String {
-    let Some(payload) = event.payload.get(&event.topic).filter(|payload| payload.is_object()) else {
+    let name = match event.topic.as_str() {
+        "CSIVolume" | "HostVolume" => "Volume",
+        "CSIPlugin" => "Plugin",
+        topic => topic,
+    };
+    let Some(payload) = event.payload.get(name).filter(|payload| payload.is_object()) else {
         return format!("{} {}", event.key, event.kind);
     };
     let row = Row { payload, index: event.index, style };
@@ -29,6 +34,9 @@ fn sentence(style: &OutputStyle, event: &Event) -> String {
         "Evaluation" => evaluation(&row),
         "Allocation" => allocation(&row),
         "Deployment" => deployment(&row),
+        "CSIVolume" => csi_volume(&row, &event.kind),
+        "HostVolume" => host_volume(&row, &event.kind),
+        "CSIPlugin" => plugin(&row),
         _ => format!("{} {}", event.key, event.kind),
     }
 }
@@ -47,6 +55,10 @@ impl Row<'_> {
 
     fn number(&self, field: &str) -> u64 {
         self.payload.get(field).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    fn members(&self, field: &str) -> usize {
+        self.payload.get(field).and_then(Value::as_object).map_or(0, |members| members.len())
     }
 
     fn id(&self, field: &str) -> String {
@@ -115,6 +127,42 @@ fn deployment(row: &Row) -> String {
     let why = described(row.text("StatusDescription"));
     let (job, version) = (row.text("JobID"), row.number("JobVersion"));
     format!("deployment {} of job {job:?} version {version} is {}{why}", row.id("ID"), row.text("Status"))
+}
+
+fn csi_volume(row: &Row, kind: &str) -> String {
+    let subject = format!("volume {:?} of plugin {:?}", row.text("ID"), row.text("PluginID"));
+    match kind {
+        "CSIVolumeDeregistered" => format!("{subject} was forgotten"),
+        "CSIVolumeClaim" => {
+            let (readers, writers) = (row.members("ReadAllocs"), row.members("WriteAllocs"));
+            format!("{subject} is had by {writers} that may write and {readers} that may not")
+        }
+        _ if row.is_new() => format!("{subject} was registered"),
+        _ => format!("{subject} was described anew"),
+    }
+}
+
+fn host_volume(row: &Row, kind: &str) -> String {
+    let subject = format!("volume {:?} ({}) of node {}", row.text("Name"), row.id("ID"), row.id("NodeID"));
+    match kind {
+        "HostVolumeDeleted" => format!("{subject} was forgotten"),
+        "HostVolumeRegistered" if row.is_new() => format!("{subject} was registered"),
+        "HostVolumeRegistered" => format!("{subject} was described anew"),
+        _ => format!("{subject} is {}", row.text("State")),
+    }
+}
+
+fn plugin(row: &Row) -> String {
+    let of = |kind: &str| {
+        let (healthy, all) = (row.number(&format!("{kind}Healthy")), row.number(&format!("{kind}Expected")));
+        format!("{healthy} of {all}")
+    };
+    format!(
+        "plugin {:?} is healthy on {} nodes, with {} controllers",
+        row.text("ID"),
+        of("Nodes"),
+        of("Controllers")
+    )
 }
 
 fn described(text: &str) -> String {
@@ -213,6 +261,24 @@ mod tests {
                 r#"{"Deployment": {"ID": "0123456789", "JobID": "web", "JobVersion": 2, "Status": "paused",
                  "StatusDescription": "Deployment is paused"}}"#,
                 "deployment 01234567 of job \"web\" version 2 is paused: Deployment is paused",
+            ),
+            (
+                "CSIVolume",
+                "CSIVolumeClaim",
+                r#"{"Volume": {"ID": "data", "PluginID": "ebs", "ReadAllocs": {}, "WriteAllocs": {"a": null}}}"#,
+                "volume \"data\" of plugin \"ebs\" is had by 1 that may write and 0 that may not",
+            ),
+            (
+                "HostVolume",
+                "NodeRegistration",
+                r#"{"Volume": {"ID": "0123456789", "Name": "scratch", "NodeID": "9876543210", "State": "ready"}}"#,
+                "volume \"scratch\" (01234567) of node 98765432 is ready",
+            ),
+            (
+                "CSIPlugin",
+                "NodeStreamEvent",
+                r#"{"Plugin": {"ID": "ebs", "NodesHealthy": 1, "NodesExpected": 2}}"#,
+                "plugin \"ebs\" is healthy on 1 of 2 nodes, with 0 of 0 controllers",
             ),
         ];
         for (topic, kind, payload, expected) in cases {

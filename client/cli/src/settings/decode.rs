@@ -15,8 +15,8 @@ use super::dns;
 use super::network;
 use super::unsupported::Refused;
 use super::{
-    AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, artifacts, audit,
-    cluster, consul, history, plugins, scheduler, templates, tls, unsupported, value, vault,
+    AgentSettings, ClientSettings, LimitSettings, ServerSettings, artifacts, audit, cluster, consul, history,
+    plugins, reserved, scheduler, templates, tls, unsupported, value, vault,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
@@ -256,8 +256,10 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
         host_volumes(&mut client.host_volumes, section, refused);
     }
     for section in refused.sections(&mut section, "reserved") {
-        reserved(&mut client.reserved, section, refused);
+        reserved::reserved(&mut client.reserved, section, refused);
     }
+    refused.set(&mut section, "reservable_cores", &mut client.reservable_cores);
+    refused.set(&mut section, "disable_remote_exec", &mut client.disable_remote_exec);
     for section in refused.sections(&mut section, "template") {
         templates::templates(&mut client.templates, section, refused);
     }
@@ -376,14 +378,5 @@ fn host_volume(
         refused.also(Err(section.wrong(text)));
     }
     volumes.insert(name, HostVolume { path, read_only });
-    refused.done(section);
-}
-
-fn reserved(reserved: &mut ReservedSettings, mut section: Section, refused: &mut Refused) {
-    refused.set(&mut section, "cpu", &mut reserved.cpu_mhz);
-    refused.set(&mut section, "memory", &mut reserved.memory_mib);
-    refused.set(&mut section, "disk", &mut reserved.disk_mib);
-    refused.set(&mut section, "cores", &mut reserved.cores);
-    refused.set(&mut section, "reserved_ports", &mut reserved.ports);
     refused.done(section);
 }

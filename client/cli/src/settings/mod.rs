@@ -16,6 +16,7 @@ mod flags;
 mod history;
 mod network;
 mod plugins;
+mod reserved;
 mod scheduler;
 mod templates;
 mod tls;
@@ -57,6 +58,7 @@ pub(crate) use cluster::JoinSettings;
 pub(crate) use consul::ConsulConfig;
 pub(crate) use flags::{AGENT_FLAGS, read};
 pub(crate) use history::HistoryConfig;
+use reserved::ReservedSettings;
 pub(crate) use unsupported_flags::UNSUPPORTED_FLAGS;
 pub(crate) use vault::VaultConfigs;
 
@@ -304,6 +306,10 @@ pub(crate) struct ClientSettings {
     /// Networks of groups.
     pub network: NetworkSettings,
     pub reserved: ReservedSettings,
+    /// The processors that jobs may get for themselves; empty for all.
+    pub reservable_cores: Vec<u16>,
+    /// Nobody runs commands in tasks of this node.
+    pub disable_remote_exec: bool,
     /// Override the measured values; 0 means measured.
     pub cpu_total_compute: u64,
     pub memory_total_mb: u64,
@@ -332,17 +338,6 @@ pub(crate) struct ClientSettings {
     pub common_plugin_dir: Option<PathBuf>,
     /// With what a new node introduces itself to the servers.
     pub intro_token: String,
-}
-
-/// Resources that are not available to the scheduler.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ReservedSettings {
-    pub cpu_mhz: u64,
-    pub memory_mib: u64,
-    pub disk_mib: u64,
-    pub cores: Vec<u16>,
-    /// Ports and ranges, like `22,80,8500-8600`.
-    pub ports: String,
 }
 
 impl AgentSettings {
@@ -557,6 +552,8 @@ impl ClientSettings {
             network_interface: String::new(),
             network: NetworkSettings::default(),
             reserved: ReservedSettings::default(),
+            reservable_cores: Vec::new(),
+            disable_remote_exec: false,
             cpu_total_compute: 0,
             memory_total_mb: 0,
             disk_total_mb: 0,

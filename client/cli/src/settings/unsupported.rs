@@ -51,12 +51,11 @@ const SERVER: [(&str, &str); 29] = [
     ("upgrade_version", ""),
 ];
 
-const CLIENT: [(&str, &str); 13] = [
+const CLIENT: [(&str, &str); 11] = [
     ("alloc_mounts_dir", ""),
     ("client_max_port", "14512"),
     ("client_min_port", "14000"),
     ("cpu_disable_dmidecode", "false"),
-    ("disable_remote_exec", "false"),
     ("disk_free_mb", "0"),
     ("fingerprint", ""),
     ("log_file", ""),
@@ -64,7 +63,6 @@ const CLIENT: [(&str, &str); 13] = [
     ("no_host_uuid", "true"),
     ("nomad_service_discovery", "true"),
     ("preferred_address_family", ""),
-    ("reservable_cores", ""),
 ];
 
 /// Keys of Nomad Enterprise: the community edition accepts and ignores them.

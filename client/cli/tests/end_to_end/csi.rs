@@ -50,6 +50,11 @@ fn a_volume_of_a_plugin_is_made_used_kept_as_a_snapshot_and_deleted() {
     let volume = file("volume.hcl", VOLUME.to_string());
     let made = agent.run(&["volume", "create", &volume]).expect_success();
     assert_eq!(made, "Created external volume ext-data with ID data\n");
+    // They are a variable, and nowhere else.
+    assert_eq!(seen("/v1/volume/csi/data")["Secrets"], Value::Null);
+    assert_eq!(seen("/v1/var/csi/data")["Items"]["key"], plugin::SECRET);
+    let events = agent.run(&["events", "-since", "1h", "-to", "now", "-json"]).expect_success();
+    assert!(events.contains("CSIVolumeRegistered") && !events.contains(plugin::SECRET), "{events}");
     let snapshot = agent.run(&["volume", "snapshot", "create", "data", "monday"]).expect_success();
     assert!(snapshot.contains("snap-monday"), "{snapshot}");
     let listed = agent.run(&["volume", "snapshot", "list", "-plugin=dirs"]).expect_success();
@@ -93,6 +98,7 @@ fn a_volume_of_a_plugin_is_made_used_kept_as_a_snapshot_and_deleted() {
         "NodeStageVolume ext-data",
         "NodePublishVolume ext-data",
         "ControllerExpandVolume ext-data 2097152",
+        "NodeExpandVolume ext-data 2097152",
         "NodeUnpublishVolume ext-data",
         "NodeUnstageVolume ext-data",
         "ControllerUnpublishVolume ext-data",
@@ -139,6 +145,14 @@ type      = "csi"
 plugin_id = "dirs"
 
 capacity_min = "1MiB"
+
+# The plugin makes no volume without its secret.
+parameters = {
+  secret = "yes"
+}
+secrets = {
+  key = "opensesame"
+}
 
 capability {
   access_mode     = "single-node-writer"

@@ -122,8 +122,8 @@ impl Storage {
                 GetPluginCapabilitiesResponse { capabilities: services }.encode_to_vec()
             }
             "ControllerGetCapabilities" => rpcs(&[1, 2, 3, 5, 6, 9]).encode_to_vec(),
-            "NodeGetCapabilities" if self.has("STAGE") => rpcs(&[1]).encode_to_vec(),
-            "NodeGetCapabilities" => rpcs(&[]).encode_to_vec(),
+            "NodeGetCapabilities" if self.has("STAGE") => rpcs(&[1, 3]).encode_to_vec(),
+            "NodeGetCapabilities" => rpcs(&[3]).encode_to_vec(),
             "NodeGetInfo" => NodeGetInfoResponse {
                 node_id: NODE_ID.into(),
                 max_volumes_per_node: 7,
@@ -143,7 +143,7 @@ impl Storage {
                 self.volume(&request.volume_id)?;
                 let capacity_bytes = request.capacity_range.map_or(0, |range| range.required_bytes);
                 self.note(&format!("{call} {} {capacity_bytes}", request.volume_id));
-                ControllerExpandVolumeResponse { capacity_bytes, node_expansion_required: false }
+                ControllerExpandVolumeResponse { capacity_bytes, node_expansion_required: true }
                     .encode_to_vec()
             }
             "ValidateVolumeCapabilities" => {
@@ -267,10 +267,21 @@ impl Storage {
                 self.note(&format!("{call} {}{how}", request.volume_id));
                 let target = Path::new(&request.target_path);
                 if is_block {
-                    symlink("/dev/null", target).ok();
+                    block_device(target);
                 } else {
                     mount(&volume, target, request.readonly)?;
                 }
+            }
+            "NodeExpandVolume" => {
+                let request: NodeExpandVolumeRequest = read(request)?;
+                let capacity_bytes = request.capacity_range.map_or(0, |range| range.required_bytes);
+                self.note(&format!("{call} {} {capacity_bytes}", request.volume_id));
+                // The paths are those of the mounts.
+                let paths = [&request.volume_path, &request.staging_target_path];
+                if let Some(none) = paths.into_iter().find(|path| !Path::new(path).exists()) {
+                    return Err((5, format!("nothing is mounted at {none}")));
+                }
+                return Ok(NodeExpandVolumeResponse { capacity_bytes }.encode_to_vec());
             }
             "NodeUnpublishVolume" => {
                 let request: NodeUnpublishVolumeRequest = read(request)?;
@@ -292,6 +303,14 @@ fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// A device that nobody has plugged in: it can be seen, and opened by nobody.
+fn block_device(target: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+    fs::create_dir_all(target.parent().unwrap()).unwrap();
+    let made = mknodat(CWD, target, FileType::BlockDevice, Mode::from_raw_mode(0o660), makedev(7, 4_000));
+    assert!(made.is_ok() || target.exists(), "{made:?}");
 }
 
 fn is_mounted(path: &Path) -> bool {

@@ -153,6 +153,8 @@ pub struct Capabilities {
     pub fs_isolation: FsIsolation,
     /// Its tasks can be given volumes: they have a view of the file system of their own.
     pub mounts: bool,
+    /// It can keep its tasks from writing to a device file that they are given.
+    pub device_permissions: bool,
 }
 
 /// What tasks of a driver can do in the network of a group.

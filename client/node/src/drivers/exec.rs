@@ -99,7 +99,13 @@ impl Driver for ExecDriver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Chroot, mounts: true }
+        Capabilities {
+            signals: true,
+            exec: true,
+            fs_isolation: FsIsolation::Chroot,
+            mounts: true,
+            device_permissions: false,
+        }
     }
 
     fn group_networks(&self) -> GroupNetworks {

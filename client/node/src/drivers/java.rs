@@ -50,7 +50,13 @@ impl Driver for Java {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: false, exec: false, fs_isolation: FsIsolation::Chroot, mounts: true }
+        Capabilities {
+            signals: false,
+            exec: false,
+            fs_isolation: FsIsolation::Chroot,
+            mounts: true,
+            device_permissions: false,
+        }
     }
 
     fn group_networks(&self) -> GroupNetworks {

@@ -126,7 +126,13 @@ impl Driver for Mock {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None, mounts: false }
+        Capabilities {
+            signals: true,
+            exec: true,
+            fs_isolation: FsIsolation::None,
+            mounts: false,
+            device_permissions: false,
+        }
     }
 
     fn group_networks(&self) -> GroupNetworks {

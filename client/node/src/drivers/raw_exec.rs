@@ -67,7 +67,13 @@ impl Driver for RawExec {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::None, mounts: false }
+        Capabilities {
+            signals: true,
+            exec: true,
+            fs_isolation: FsIsolation::None,
+            mounts: false,
+            device_permissions: false,
+        }
     }
 
     fn group_networks(&self) -> GroupNetworks {

@@ -47,11 +47,17 @@ fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &NodeSetting
         id,
         // True is the performance grade: a second thread, or unknown sharing.
         grade: siblings.len() != 1,
-        disable: settings.reserved.cores.contains(&id),
+        disable: is_disabled(id, settings),
         base_speed,
         max_speed,
         guess_speed: if base_speed + max_speed > 0 { 0 } else { measured.max(GUESSED_MHZ) },
     }
+}
+
+/// No task gets it for itself.
+fn is_disabled(id: u16, settings: &NodeSettings) -> bool {
+    let reservable = &settings.reservable_cores;
+    settings.reserved.cores.contains(&id) || !(reservable.is_empty() || reservable.contains(&id))
 }
 
 /// The speed that the scheduler counts with.
@@ -142,6 +148,18 @@ mod tests {
         assert_eq!(parse_ranges("0-3,8"), [0, 1, 2, 3, 8]);
         assert_eq!(ranges(&parse_ranges("0-3,8")), "0-3,8");
         assert!(parse_ranges("").is_empty());
+    }
+
+    #[test]
+    fn a_core_is_reservable_if_it_is_listed_and_not_reserved() {
+        let base = tempfile::tempdir().unwrap();
+        let mut settings = crate::testing::settings(base.path());
+        settings.reserved.cores = vec![1];
+        let disabled =
+            |settings: &NodeSettings| (0..4).map(|id| is_disabled(id, settings)).collect::<Vec<_>>();
+        assert_eq!(disabled(&settings), [false, true, false, false], "without a list all are");
+        settings.reservable_cores = vec![0, 1];
+        assert_eq!(disabled(&settings), [false, true, true, true]);
     }
 
     #[test]

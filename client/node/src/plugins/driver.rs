@@ -245,6 +245,8 @@ impl Driver for PluginDriver {
             exec: can.exec,
             fs_isolation,
             mounts: can.mount_configs == 0,
+            // They are passed on; what a plugin makes of them is its own business.
+            device_permissions: true,
         }
     }
 

@@ -52,6 +52,10 @@ impl Endpoints {
 
     async fn start_exec(&self, request: AllocExecRequest) -> Result<Exec, StreamFrameWrapper> {
         let refused = |code, text: String| Err(StreamFrameWrapper::failure(code, text));
+        if self.local.context.settings.disable_remote_exec {
+            let text = "this node runs no commands in its tasks: client.disable_remote_exec is set";
+            return refused(403, text.to_string());
+        }
         let alloc = self.alloc(&request.alloc_id);
         let alloc = alloc.map_err(|error| StreamFrameWrapper::failure(404, error.message))?;
         let task = request.task;

@@ -77,6 +77,20 @@ fn user_alloc(id: u8, script: &str) -> Allocation {
     group_alloc(id, "service", json!({"Tasks": [task], "Volumes": {"v": volume}}))
 }
 
+/// As above, with the volume as a device.
+fn device_alloc(id: u8, driver: &str, read_only: bool) -> Allocation {
+    let volume = json!({
+        "Name": "v", "Type": "csi", "Source": "data", "AccessMode": "single-node-writer",
+        "AttachmentMode": "block-device",
+    });
+    let script = "stat -c '%F %t:%T' /dev/xvdb; while :; do sleep 0.1; done";
+    let task = json!({
+        "Name": "t", "Driver": driver, "Config": {"command": "/bin/sh", "args": ["-c", script]},
+        "VolumeMounts": [{"Volume": "v", "Destination": "/dev/xvdb", "ReadOnly": read_only}],
+    });
+    group_alloc(id, "service", json!({"Tasks": [task], "Volumes": {"v": volume}}))
+}
+
 fn with_volume(servers: &FakeServers) {
     let volume = CSIVolume {
         id: "data".into(),
@@ -162,6 +176,38 @@ async fn a_task_has_a_volume_of_a_plugin_and_gives_it_back() {
     eventually("the plugin is reported no more", || {
         agent.local().context.node().csi_node_plugins.is_empty().then_some(())
     });
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_has_a_volume_as_a_block_device() {
+    if skipped("a_task_has_a_volume_as_a_block_device") {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let storage = storage(&base);
+    with_volume(&servers);
+    servers.assign(plugin_alloc(&storage, monolith()));
+    servers.assign(device_alloc(2, "exec", false));
+    let agent = start(patient(base.path()), &servers).await;
+    runs(&servers, 2);
+    let seen = eventually("what it sees", || {
+        Some(log(base.path(), 2, "t.stdout.0").trim().to_string()).filter(|text| !text.is_empty())
+    });
+    assert_eq!(seen, "block special file 7:fa0");
+    servers.stop(&alloc_id(2));
+    eventually("the claim is given back", || (claims(&servers) == 0).then_some(()));
+    let per_alloc = base.path().join("client/csi/mounts/dirs/per-alloc");
+    assert_eq!(std::fs::read_dir(per_alloc).unwrap().count(), 0, "the device file is removed");
+
+    servers.assign(device_alloc(3, "exec", true));
+    eventually("it is refused", || {
+        let update = servers.update(&alloc_id(3))?;
+        let mut events = update.task_states["t"].events.iter();
+        let words = "driver \"exec\" cannot keep a task from writing to a block device";
+        events.any(|event| event.display_message.contains(words)).then_some(())
+    });
+    servers.stop(&alloc_id(1));
     agent.shutdown().await;
 }
 

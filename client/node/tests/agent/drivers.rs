@@ -56,7 +56,13 @@ impl Driver for Toy {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: false, exec: false, fs_isolation: FsIsolation::None, mounts: false }
+        Capabilities {
+            signals: false,
+            exec: false,
+            fs_isolation: FsIsolation::None,
+            mounts: false,
+            device_permissions: false,
+        }
     }
 
     fn task_schema(&self) -> Option<Schema> {

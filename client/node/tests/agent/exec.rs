@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::listening::{Running, SOON, running};
+use crate::support::listening::{Running, SOON, running, running_with};
 use crate::support::*;
 use api::ExecOutput;
 use executor::process::{descendants, stat};
@@ -140,6 +140,17 @@ async fn a_command_has_the_tasks_environment_and_directory_and_ends_with_its_cod
     assert_eq!(running.shell("kill -KILL $$").await.rest().await, result("", "", 137));
     let word = running.exec_in("web", &["true"], false).await.rest().await;
     assert_eq!(word, result("", "", 0), "found in the task's path");
+    running.agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_may_run_no_commands_of_others() {
+    let running = running_with(|settings| settings.disable_remote_exec = true).await;
+    running.servers.assign(alloc(1, "service", json!([shell("web", STAYS)])));
+    running.servers.await_status(&alloc_id(1), "running");
+    let (code, text) = running.exec_in("web", &["true"], false).await.failure().await;
+    assert_eq!(code, 403);
+    assert!(text.contains("client.disable_remote_exec is set"), "{text}");
     running.agent.shutdown().await;
 }
 

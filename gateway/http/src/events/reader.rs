@@ -89,9 +89,9 @@ pub(super) fn check(access: &Access, topics: &[TopicFilter], namespace: &str) ->
 /// In all namespaces (`*`): in at least one, and each event is looked at.
 fn opens(acl: &acl::Acl, topic: &str, namespace: &str) -> bool {
     match topic {
-        "Job" | "Evaluation" | "Allocation" | "Deployment" | "Service" | "CSIPlugin" => {
-            ReadJob::holds(acl, namespace)
-        }
+        "Job" | "Evaluation" | "Allocation" | "Deployment" | "Service" => ReadJob::holds(acl, namespace),
+        // They are in no namespace, and name allocations of any.
+        "CSIPlugin" => acl.reads_plugins(),
         "HostVolume" => acl.allows(namespace, C::HostVolumeRead),
         "CSIVolume" => acl.allows(namespace, C::CsiReadVolume),
         "Node" => acl.reads_nodes(),

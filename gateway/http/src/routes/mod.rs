@@ -42,6 +42,7 @@ mod system;
 mod ui;
 mod upgrade;
 mod variables;
+mod volume_secrets;
 mod volumes;
 
 use std::sync::Arc;

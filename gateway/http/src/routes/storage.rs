@@ -1,6 +1,6 @@
 //! What storage plugins are asked to do with volumes: made, deleted, listed, kept as snapshots, detached.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     CSISnapshot, CSISnapshotCreateRequest, CSISnapshotCreateResponse, CSISnapshotListResponse,
@@ -12,7 +12,8 @@ use axum::extract::{Path, State as With};
 use axum::http::HeaderMap;
 use axum::routing::{delete, get, put};
 use model::document::{CSIVolume, Map};
-use model::{Command, NodeId, NodeStatus, Rejection, VolumeKey, VolumeKind};
+use model::{AllocId, Command, CsiClaim, NodeId, NodeStatus, Rejection, VolumeKey, VolumeKind};
+use state::State;
 use state::volume::is_used;
 use wire::messages::{
     CsiCapacityRange, CsiControllerQuery, CsiCreateRequest, CsiCreateResponse, CsiDeleteRequest,
@@ -21,6 +22,7 @@ use wire::messages::{
     CsiVolumeClaim, Empty, method,
 };
 
+use super::volume_secrets;
 use crate::access::{self, ListCsiVolumes, ReadPlugins};
 use crate::answer::{Answer, done, json, written};
 use crate::app_state::AppState;
@@ -60,12 +62,13 @@ async fn create(
     if volume.id != id {
         return Err(Failure::invalid("Volume ID does not match request path"));
     }
-    let given = [volume.secrets.0.clone(), secrets(&headers)?];
     let namespace = namespace(&write.params, &volume.namespace);
-    let mut volume = CSIVolume { namespace, secrets: Map::default(), ..volume };
+    let mut volume = CSIVolume { namespace, ..volume };
     let command = |volume: &CSIVolume| Command::RegisterCsiVolume { volume: Box::new(volume.clone()) };
     let state = server.control.state();
     access::check(&write.access, &state, &command(&volume))?;
+    let own = volume_secrets::take(&write, &mut volume)?;
+    let given = [own.secrets.clone(), secrets(&headers)?];
     let storage = Storage(server.clone());
     let known = match state.volumes.csi(&volume.namespace, &volume.id) {
         Some(known) if known.plugin_id == volume.plugin_id => {
@@ -73,18 +76,20 @@ async fn create(
         }
         _ => None,
     };
-    if let Some((known, external)) = &known {
-        volume.external_id.clone_from(external);
+    if let Some((known, _)) = &known {
+        volume.external_id.clone_from(&known.external_id);
         volume.capacity = known.capacity;
         (volume.context, volume.topologies) = (known.context.clone(), known.topologies.clone());
     }
     rules::check_csi_volume(&state, &volume)?;
     let mut warnings = String::new();
     match known {
-        Some((known, _)) => {
+        Some((known, external)) => {
             let secrets = joined(known.secrets.0, &given);
             if volume.requested_capacity_min > known.capacity {
-                volume.capacity = grow(&storage, &volume, secrets).await?;
+                let grown = grow(&storage, &volume, &external, secrets).await?;
+                volume.capacity = grown.capacity;
+                warnings = grown.warning;
             }
         }
         None => {
@@ -92,12 +97,8 @@ async fn create(
             make(&storage, &mut volume, joined(stored, &given)).await?;
         }
     }
-    if !given[0].is_empty() {
-        warnings = format!(
-            "secrets are not stored with a volume: put them into the variable csi/{} for those who mount it",
-            volume.id.split('[').next().unwrap_or_default()
-        );
-    }
+    // The plugin has taken them.
+    own.keep(&server, &write, &volume).await?;
     let receipt = server.submit(&write, command(&volume)).await?;
     let response = CSIVolumeCreateResponse {
         volumes: vec![volume].into(),
@@ -137,18 +138,27 @@ async fn make(
     Ok(())
 }
 
-/// Has the volume grow, and then the file systems on it where it is mounted. Returns its new size.
+/// What became of a volume that had to grow.
+struct Grown {
+    capacity: i64,
+    /// Names nodes whose file systems stay as large as they are.
+    warning: String,
+}
+
+/// Has the volume, which its plugin calls `external`, grow, and then the file systems on it where it is mounted. A node that does not
+/// answer fails that; asking once more does both again, which plugins have to bear.
 async fn grow(
     storage: &Storage,
     volume: &CSIVolume,
+    external: &str,
     secrets: BTreeMap<String, String>,
-) -> Result<i64, Failure> {
+) -> Result<Grown, Failure> {
     let capacity = CsiCapacityRange {
         required_bytes: volume.requested_capacity_min,
         limit_bytes: volume.requested_capacity_max,
     };
     let request = |query| CsiExpandRequest {
-        external_volume_id: volume.external_id.clone(),
+        external_volume_id: external.to_string(),
         capacity_range: capacity,
         secrets: CsiSecrets(Map(secrets.clone())),
         volume_capability: volume.requested_capabilities.first().cloned(),
@@ -158,44 +168,78 @@ async fn grow(
         storage.controller(&volume.plugin_id, method::CSI_CONTROLLER_EXPAND, request).await?;
     let key = VolumeKey::new(VolumeKind::Csi, &volume.namespace, &volume.id);
     let state = storage.0.control.state();
-    for (alloc, claimed) in state.claims.of_volume(&key).filter(|_| grown.node_expansion_required) {
+    // What a node has given back it stages anew.
+    let held = state.claims.of_volume(&key).filter(|(_, claimed)| !claimed.detached);
+    let mut cannot = BTreeSet::new();
+    for (alloc, claimed) in held.filter(|_| grown.node_expansion_required) {
         let claim = &claimed.claim;
-        let request = CsiNodeExpandRequest {
-            plugin_id: claim.plugin.clone(),
-            volume_id: key.id.clone(),
-            volume_namespace: key.namespace.clone(),
-            external_id: claim.external_volume.clone(),
-            capacity,
-            secrets: CsiSecrets(Map(secrets.clone())),
-            claim: Some(CsiVolumeClaim {
-                allocation_id: alloc.to_string(),
-                node_id: claim.node.to_string(),
-                mode: i64::from(!claim.read_only),
-                access_mode: claim.access_mode.clone(),
-                attachment_mode: claim.attachment_mode.clone(),
-                ..CsiVolumeClaim::default()
-            }),
-        };
+        if !expands(&state, claim) {
+            cannot.insert(claim.node.to_string());
+            continue;
+        }
+        let request = of_claim(&key, alloc, claim, capacity, &secrets);
         let _: CsiNodeExpandResponse = storage.0.ask(claim.node, method::CSI_NODE_EXPAND, &request).await?;
     }
-    Ok(grown.capacity_bytes)
+    let nodes = cannot.into_iter().collect::<Vec<_>>().join(", ");
+    let warning = match nodes.is_empty() {
+        true => String::new(),
+        false => format!("plugin {} cannot expand what is mounted on these nodes: {nodes}", volume.plugin_id),
+    };
+    Ok(Grown { capacity: grown.capacity_bytes, warning })
 }
 
-/// Has a controller look whether the volume is there and can be used so, if one is reached.
+fn of_claim(
+    key: &VolumeKey,
+    alloc: AllocId,
+    claim: &CsiClaim,
+    capacity: CsiCapacityRange,
+    secrets: &BTreeMap<String, String>,
+) -> CsiNodeExpandRequest {
+    CsiNodeExpandRequest {
+        plugin_id: claim.plugin.clone(),
+        volume_id: key.id.clone(),
+        volume_namespace: key.namespace.clone(),
+        external_id: claim.external_volume.clone(),
+        capacity,
+        secrets: CsiSecrets(Map(secrets.clone())),
+        claim: Some(CsiVolumeClaim {
+            allocation_id: alloc.to_string(),
+            node_id: claim.node.to_string(),
+            mode: i64::from(!claim.read_only),
+            access_mode: claim.access_mode.clone(),
+            attachment_mode: claim.attachment_mode.clone(),
+            ..CsiVolumeClaim::default()
+        }),
+    }
+}
+
+/// Whether the plugin of the claim's node says that it can expand volumes.
+fn expands(state: &State, claim: &CsiClaim) -> bool {
+    let plugins = state.nodes.find(claim.node).map(|row| &state.nodes.cold(row).document.csi_node_plugins);
+    let plugin = plugins.and_then(|plugins| plugins.get(&claim.plugin));
+    plugin.and_then(|plugin| plugin.node_info.as_ref()).is_some_and(|info| info.supports_expand)
+}
+
+/// Has a controller look whether the volume is there and can be used so, if one is reached. `own`: secrets besides those that
+/// are kept.
 ///
 /// # Errors
 /// 500: what the plugin says.
-pub(super) async fn validate(server: &AppState, volume: &CSIVolume) -> Result<(), Failure> {
+pub(super) async fn validate(
+    server: &AppState,
+    volume: &CSIVolume,
+    own: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
     let storage = Storage(server.clone());
     if !storage.has_controller(&volume.plugin_id) {
         return Ok(());
     }
-    let with_secrets = storage.with_secrets(volume)?;
+    let secrets = joined(storage.secrets(&volume.namespace, &volume.id)?, std::slice::from_ref(own));
     let request = |query| CsiValidateRequest {
         volume_id: rules::external_id(volume).to_string(),
         volume_capabilities: volume.requested_capabilities.clone(),
         mount_options: volume.mount_options.clone(),
-        secrets: CsiSecrets(with_secrets.secrets.clone()),
+        secrets: CsiSecrets(Map(secrets.clone())),
         parameters: volume.parameters.clone(),
         context: volume.context.clone(),
         query,

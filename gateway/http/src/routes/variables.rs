@@ -365,7 +365,11 @@ fn allows(access: &Access, key: &VariableKey, capability: V) -> bool {
 
 /// # Errors
 /// 400 if there is too much of it, 500 while there is no key.
-async fn sealed(server: &AppState, key: &VariableKey, items: &Items) -> Result<SealedItems, Failure> {
+pub(super) async fn sealed(
+    server: &AppState,
+    key: &VariableKey,
+    items: &Items,
+) -> Result<SealedItems, Failure> {
     let size: usize = items.iter().map(|(name, value)| name.len() + value.len()).sum();
     if size > ITEMS_BYTES_MAX {
         return Err(Failure::invalid(format!(

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{any, delete, get};
 use base::{Index, Uuid};
-use model::document::{CSIVolume, HostVolume};
+use model::document::{CSITopology, CSIVolume, HostVolume, List};
 use model::{Command, JobKey, Rejection, VolumeKey, VolumeKind};
 use serde_json::Value;
 use state::State;
@@ -160,11 +160,7 @@ async fn plugins(With(server): With<AppState>, read: Read<ListPlugins>) -> Answe
 }
 
 async fn plugin(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadPlugins>) -> Answer {
-    let view = |state: &State| {
-        let found = view::plugins(state).remove(&id);
-        let found = found.ok_or_else(|| Failure::not_found("plugin not found"))?;
-        Ok(view::plugin(state, found))
-    };
+    let view = |state: &State| view::plugin(state, &id).ok_or_else(|| Failure::not_found("plugin not found"));
     server.read(&read, |state: &State| state.tables.nodes.max(Index(1)), view).await
 }
 
@@ -176,20 +172,39 @@ async fn register_csi(
     let Ok([volume]) = <[CSIVolume; 1]>::try_from(request.volumes.0) else {
         return Err(Failure::invalid("Volumes: expected one volume in a request"));
     };
-    let volume = CSIVolume { namespace: namespace(&write.params, &volume.namespace), ..volume };
+    let (topologies, warnings) = topologies(&volume);
+    let namespace = namespace(&write.params, &volume.namespace);
+    let mut volume = CSIVolume { namespace, topologies, ..volume };
+    let secrets = super::volume_secrets::take(&write, &mut volume)?;
     let command = Command::RegisterCsiVolume { volume: Box::new(volume.clone()) };
     let state = server.control.state();
     access::check(&write.access, &state, &command)?;
     rules::check_csi_volume(&state, &volume)?;
-    super::storage::validate(&server, &volume).await?;
+    super::storage::validate(&server, &volume, &secrets.secrets).await?;
+    secrets.keep(&server, &write, &volume).await?;
     let receipt = server.submit(&write, command).await?;
     let response = CSIVolumeRegisterResponse {
         volumes: vec![volume].into(),
+        warnings,
         index: receipt.index.0,
         known_leader: true,
         ..CSIVolumeRegisterResponse::default()
     };
     written(receipt.index, &response)
+}
+
+/// From where a volume that is there can be reached: what is given, else what its request requires, as no plugin is asked. With
+/// what of that has no effect.
+fn topologies(volume: &CSIVolume) -> (List<CSITopology>, String) {
+    let Some(asked) = volume.requested_topologies.as_ref() else {
+        return (volume.topologies.clone(), String::new());
+    };
+    let warnings = match asked.preferred.is_empty() {
+        true => String::new(),
+        false => "topology_request: preferred has no effect on a volume that is there already".to_string(),
+    };
+    let given = if volume.topologies.is_empty() { &asked.required } else { &volume.topologies };
+    (given.clone(), warnings)
 }
 
 async fn register_csi_named(

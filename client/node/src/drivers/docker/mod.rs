@@ -82,7 +82,13 @@ impl Driver for DockerDriver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Image, mounts: true }
+        Capabilities {
+            signals: true,
+            exec: true,
+            fs_isolation: FsIsolation::Image,
+            mounts: true,
+            device_permissions: true,
+        }
     }
 
     fn group_networks(&self) -> GroupNetworks {

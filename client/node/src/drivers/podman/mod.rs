@@ -127,7 +127,13 @@ impl Driver for PodmanDriver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: true, exec: true, fs_isolation: FsIsolation::Image, mounts: true }
+        Capabilities {
+            signals: true,
+            exec: true,
+            fs_isolation: FsIsolation::Image,
+            mounts: true,
+            device_permissions: true,
+        }
     }
 
     fn group_networks(&self) -> GroupNetworks {

@@ -93,7 +93,13 @@ impl Driver for Qemu {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { signals: false, exec: false, fs_isolation: FsIsolation::None, mounts: false }
+        Capabilities {
+            signals: false,
+            exec: false,
+            fs_isolation: FsIsolation::None,
+            mounts: false,
+            device_permissions: false,
+        }
     }
 
     fn group_networks(&self) -> GroupNetworks {

@@ -1,14 +1,18 @@
 //! The volumes of the group that the task mounts, for drivers whose tasks have files of their own.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use model::document::{TaskGroup, VolumeMount, VolumeRequest};
 
 use super::{StartRequest, TaskContext, TaskHook, parts};
 use crate::csi::paths::Usage;
-use crate::driver::TaskMount;
+use crate::driver::{TaskDevice, TaskMount};
 use crate::hook::{HookError, HookFuture, HookState, ready};
 use crate::settings::HostVolume;
+
+const BLOCK_DEVICE: &str = "block-device";
+const PRIVATE: &str = "rprivate";
 
 #[derive(Debug)]
 pub struct Volumes;
@@ -45,15 +49,46 @@ fn mount(hook: &'static str, task: &TaskContext, start: &mut StartRequest) -> Re
     };
     let published = |name: &str| context.csi.published(&alloc.id, name);
     let index = start.environment.variables.get("NOMAD_ALLOC_INDEX").cloned().unwrap_or_default();
-    let mounts = parts.task.volume_mounts.iter().map(|mount| {
+    let state_dir = &context.settings.state_dir;
+    let driver = context.drivers.capabilities(&parts.task.driver);
+    let keeps = driver.is_some_and(|can| can.device_permissions);
+    let (mut mounts, mut devices) = (Vec::new(), Vec::new());
+    let failed = |text: String| HookError::fatal(hook, text);
+    for mount in &parts.task.volume_mounts {
         let found = match of_plugin(parts.group, mount) {
-            Some(name) => csi(name, mount, published(name), &context.settings.state_dir)?,
-            None => resolve(parts.group, mount, &index, &host)?,
+            Some(name) => csi(name, mount, published(name), state_dir).map_err(failed)?,
+            None => Given::Files(resolve(parts.group, mount, &index, &host).map_err(failed)?),
         };
-        Ok(TaskMount { task_path: start.environment.replace(&found.task_path), ..found })
-    });
-    start.mounts = mounts.collect::<Result<_, String>>().map_err(|text| HookError::fatal(hook, text))?;
+        match found {
+            Given::Files(found) => {
+                mounts.push(TaskMount { task_path: start.environment.replace(&found.task_path), ..found });
+            }
+            Given::Device(found) if !keeps && !found.permissions.contains('w') => {
+                return Err(failed(no_permissions(&parts.task.driver, &found)));
+            }
+            Given::Device(found) => {
+                devices.push(TaskDevice { task_path: start.environment.replace(&found.task_path), ..found });
+            }
+        }
+    }
+    (start.mounts, start.devices) = (mounts, devices);
     Ok(())
+}
+
+/// What a task has of a volume.
+#[derive(Debug)]
+enum Given {
+    Files(TaskMount),
+    /// The volume itself, of which the task makes what it likes.
+    Device(TaskDevice),
+}
+
+fn no_permissions(driver: &str, device: &TaskDevice) -> String {
+    format!(
+        "volume_mount \"{}\": driver \"{driver}\" cannot keep a task from writing to a block device: leave read_only out, \
+         or use docker or podman",
+        device.task_path
+    )
 }
 
 /// The name of the volume, if it is one of a storage plugin.
@@ -63,15 +98,33 @@ fn of_plugin<'g>(group: &'g TaskGroup, mount: &VolumeMount) -> Option<&'g str> {
 }
 
 /// What the hook of the allocation has published.
-fn csi(
-    name: &str,
-    mount: &VolumeMount,
-    published: Option<Usage>,
-    state_dir: &Path,
-) -> Result<TaskMount, String> {
+fn csi(name: &str, mount: &VolumeMount, published: Option<Usage>, state_dir: &Path) -> Result<Given, String> {
     let usage = published.ok_or_else(|| format!("volume \"{name}\" is not published on this node"))?;
     let read_only = usage.read_only || mount.read_only == Some(true);
-    mounted(name, mount, usage.target(state_dir), read_only)
+    let target = usage.target(state_dir);
+    let given = mounted(name, mount, target.clone(), read_only)?;
+    if usage.attachment_mode != BLOCK_DEVICE {
+        return Ok(Given::Files(given));
+    }
+    if given.propagation != PRIVATE || !given.selinux_label.is_empty() {
+        return Err(format!(
+            "volume \"{name}\" is a block device: expected no selinux_label, and no propagation_mode but \"private\""
+        ));
+    }
+    device(&target, given)
+        .map(Given::Device)
+        .map_err(|error| format!("plugin {}: volume \"{name}\" is published, but {error}", usage.plugin_id))
+}
+
+/// The device that a plugin has published at a path: the file itself, or what a link leads to.
+fn device(target: &Path, given: TaskMount) -> Result<TaskDevice, String> {
+    let found = target.canonicalize().and_then(|path| Ok((path.metadata()?.file_type(), path)));
+    let (kind, host_path) = found.map_err(|error| format!("{}: {error}", target.display()))?;
+    if !kind.is_block_device() {
+        return Err(format!("{} is no block device", target.display()));
+    }
+    let permissions = if given.read_only { "r" } else { "rw" };
+    Ok(TaskDevice { host_path, task_path: given.task_path, permissions: permissions.to_string() })
 }
 
 /// `host` finds a volume by its name; a sticky one has to be one that was made here.
@@ -111,7 +164,7 @@ fn mounted(
 ) -> Result<TaskMount, String> {
     let destination = mount.destination.clone().filter(|path| !path.is_empty());
     let propagation = match mount.propagation_mode.as_deref().unwrap_or_default() {
-        "" | "private" => "rprivate",
+        "" | "private" => PRIVATE,
         "host-to-task" => "rslave",
         "bidirectional" => "rshared",
         other => return Err(format!("volume \"{name}\": propagation_mode \"{other}\" is not known")),
@@ -151,6 +204,39 @@ mod tests {
             resolved(json!({"Type": "host", "Source": "disk", "PerAlloc": true}), mount.clone()).unwrap();
         assert_eq!(found.host_path.to_str(), Some("/srv/disk[3]"));
         assert!(resolved(json!({"Type": "host", "Source": "cd"}), mount).unwrap().read_only);
+    }
+
+    /// A volume that is published as this file is used so.
+    fn block(published: &Path, mount: Value) -> Result<Given, String> {
+        let state_dir = tempfile::tempdir().unwrap();
+        let usage: Usage = serde_json::from_value(json!({
+            "plugin_id": "ebs", "namespace": "default", "volume_id": "data", "external_id": "vol-1", "alloc_id": "a",
+            "read_only": false, "access_mode": "single-node-writer", "attachment_mode": "block-device",
+        }))
+        .unwrap();
+        let target = usage.target(state_dir.path());
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(published, &target).unwrap();
+        csi("v", &serde_json::from_value(mount).unwrap(), Some(usage), state_dir.path())
+    }
+
+    #[test]
+    fn a_volume_that_is_used_as_a_device_has_to_be_one() {
+        let mount = json!({"Volume": "v", "Destination": "/dev/xvdb"});
+        let error = block(Path::new("/dev/null"), mount.clone()).unwrap_err();
+        assert!(error.starts_with("plugin ebs: volume \"v\" is published, but "), "{error}");
+        assert!(error.ends_with(" is no block device"), "{error}");
+        let error = block(Path::new("/does/not/exist"), mount).unwrap_err();
+        assert!(error.contains("No such file or directory"), "{error}");
+        for more in [json!({"PropagationMode": "bidirectional"}), json!({"SELinuxLabel": "z"})] {
+            let mut mount = json!({"Volume": "v", "Destination": "/dev/xvdb"});
+            mount.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let error = block(Path::new("/dev/null"), mount).unwrap_err();
+            assert!(
+                error.starts_with("volume \"v\" is a block device: expected no selinux_label"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

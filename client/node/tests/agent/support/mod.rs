@@ -394,6 +394,8 @@ impl ServerClient for FakeServers {
 pub fn settings(base: &Path) -> NodeSettings {
     let enabled = BTreeMap::from([("enabled".to_string(), json!(true))]);
     NodeSettings {
+        reservable_cores: Vec::new(),
+        disable_remote_exec: false,
         state_dir: base.join("client"),
         alloc_dir: base.join("alloc"),
         dev: false,

@@ -9,8 +9,8 @@ use crate::codec::compiled_once;
 
 use crate::cursor::{EventPosition, SetEventCursor};
 use crate::document::{
-    ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Allocation, AuthMethodRecord, CSIVolume, HostVolume, Job,
-    JobSubmission, Map, Namespace, Node, NodePool,
+    ACLAuthMethod, ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Allocation, AuthMethodRecord, CSIVolume,
+    HostVolume, Job, JobSubmission, Map, Namespace, Node, NodePool,
 };
 use crate::erasure::KeyTreeCommand;
 use crate::event::{
@@ -380,6 +380,10 @@ commands! {
     185 DeleteBindingRule {
         rule: Uuid,
     },
+    /// An auth method for tokens of all regions, as the authoritative region has it.
+    245 CopyAuthMethod(Box<ACLAuthMethod>),
+    /// A binding rule of such a method, as it is there.
+    246 CopyBindingRule(Box<ACLBindingRule>),
     186 IssueLoginToken(Box<IssueLoginToken>),
     /// A node makes instances known, or known as others than they were; those that it does not name stay.
     190 RegisterServices {

@@ -149,6 +149,8 @@ fn decide_alone(
         Command::CreateBindingRule(rule) => acl::binding::create(&state.acl, ctx.time, rule),
         Command::UpdateBindingRule(rule) => acl::binding::update(&state.acl, ctx.time, rule),
         Command::DeleteBindingRule { rule } => acl::binding::delete(&state.acl, *rule),
+        Command::CopyAuthMethod(method) => acl::method::copy(&state.acl, method),
+        Command::CopyBindingRule(rule) => acl::binding::copy(&state.acl, rule),
         Command::IssueLoginToken(request) => acl::login::issue(&state.acl, ctx.time, request),
         Command::CollectExpiredTokens => Ok(acl::token::collect_expired(&state.acl, ctx.time)),
         Command::CreateOneTimeToken { accessor, digest } => {

@@ -117,6 +117,8 @@ impl Lane {
             | Command::CreateBindingRule(_)
             | Command::UpdateBindingRule(_)
             | Command::DeleteBindingRule { .. }
+            | Command::CopyAuthMethod(_)
+            | Command::CopyBindingRule(_)
             | Command::IssueLoginToken(_)
             | Command::CreateOneTimeToken { .. }
             | Command::ExchangeOneTimeToken { .. }

@@ -163,6 +163,8 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::AnnounceServerKey { .. }
         | Command::SealRootKey { .. }
         | Command::CollectExpiredTokens
+        | Command::CopyAuthMethod(_)
+        | Command::CopyBindingRule(_)
         | Command::ExpireVariableLock { .. }
         | Command::ResealVariables { .. }
         | Command::FinishRekey

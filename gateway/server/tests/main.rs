@@ -13,6 +13,7 @@ mod regions;
 mod replicated;
 mod replicated_faults;
 mod replicated_logins;
+mod rollouts;
 mod routes;
 mod scrub;
 #[allow(dead_code, reason = "the tests of buckets use more of it")]

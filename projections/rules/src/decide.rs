@@ -94,6 +94,8 @@ fn decide_alone(
         }
         Command::FailDeployment { deployment } => deployment::decide::fail_by_hand(state, ctx, *deployment),
         Command::PauseDeployment { deployment } => deployment::decide::pause(state, *deployment),
+        Command::UnblockDeployment { deployment } => deployment::rollout::unblock(state, ctx, *deployment),
+        Command::ObserveRollout(observed) => deployment::rollout::observe(state, ctx, observed),
         Command::ResumeDeployment { deployment } => deployment::decide::resume(state, ctx, *deployment),
         Command::SetAllocHealth { deployment, healthy, unhealthy } => {
             deployment::decide::set_health(state, ctx, *deployment, healthy, unhealthy)

@@ -198,8 +198,8 @@ mod tests {
             "\nMultiregion Deployment\n\
              Region  ID        Status\n\
              eu      dddddddd  blocked\n\
-             us                none\n\
-             mars              No path to region\n"
+             us      <none>    none\n\
+             mars    <none>    No path to region\n"
         );
         assert_eq!(regions(&OutputStyle::for_tests(), &[]), "");
     }

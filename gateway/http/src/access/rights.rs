@@ -88,6 +88,7 @@ rights! {
         acl.allows(ns, C::ReadJob) || acl.is_node() || acl.workload().is_some_and(|task| ns == "*" || task.namespace == ns)
     };
     DeleteServices: |acl, ns| acl.allows_any(ns, &[C::SubmitJob, C::DeleteServiceRegistration]);
+    UnblockDeployment: |acl, ns| acl.allows_any(ns, &[C::SubmitJob, C::UnblockDeployment]);
     ReadFiles: |acl, ns| acl.allows(ns, C::ReadFs);
     ReadLogs: |acl, ns| acl.allows_any(ns, &[C::ReadLogs, C::ReadFs]);
     AllocLifecycle: |acl, ns| acl.allows(ns, C::AllocLifecycle);

@@ -13,13 +13,13 @@ use api::{
 };
 
 use super::write;
-use crate::access::{ReadJob, Somewhere};
+use crate::access::{ReadJob, Somewhere, UnblockDeployment};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::blocking::Changing;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::{Json, OptionalJson, Read, Reading, Write, as_json};
+use crate::request::{Call, Json, OptionalJson, Read, Reading, Write, as_json};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -123,6 +123,7 @@ async fn set_health(
 async fn unblock(
     With(server): With<AppState>,
     Path(id): Path<String>,
+    _: Call<UnblockDeployment>,
     write: Write,
     Json(request): Json<DeploymentPauseRequest>,
 ) -> Answer {

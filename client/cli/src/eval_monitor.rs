@@ -224,7 +224,7 @@ async fn until_over(client: &Client, style: &OutputStyle, id: &str) -> Result<De
         let query = Query::new().newer_than(index, DEPLOYMENT_WAIT).flag("stale", true);
         let text = format!("Deployment \"{}\" in progress...", style.id(id));
         let answer = spinning(&text, client.deployment(id, query)).await.doing("reading deployment")?;
-        let view = layout::deployment::view(style, &answer.value)
+        let view = layout::deployment::view(style, &answer.value, &[])
             + &layout::deployment::promotion(style, &answer.value);
         if view != shown {
             show(style, &view, &shown);

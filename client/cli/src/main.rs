@@ -33,6 +33,7 @@ mod past;
 mod periodic_launch;
 mod raw;
 mod reference;
+mod regions;
 mod resolve;
 mod settings;
 mod tables;

@@ -294,7 +294,7 @@ fn what_is_empty_has_the_form_that_nomad_gives_it() {
 }
 
 /// Fields of ours in types of Nomad's. They are left out when they are empty, so that nobody sees them who does not ask.
-const ADDED: [(&str, &str); 1] = [("NetworkResource", "Isolation")];
+const ADDED: [(&str, &str); 2] = [("NetworkResource", "Isolation"), ("Multiregion", "Rollout")];
 
 #[test]
 fn every_field_is_one_of_nomads() {

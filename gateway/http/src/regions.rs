@@ -14,6 +14,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::whole_body;
 
+mod several;
 mod shared;
 
 /// Names the region in which a request is to be answered. A server that gets one for another region than its own refuses it:
@@ -101,8 +102,16 @@ async fn away(server: &AppState, region: &str, request: Request) -> Response {
     }
 }
 
-/// It is about this region, for which another one may decide.
+/// It is about this region, for which another one may decide, or about a job of several.
 async fn here(server: AppState, request: Request, next: Next) -> Response {
+    let request = match several::asked(&server, request).await {
+        Ok((None, request)) => request,
+        Ok((Some(asked), request)) => {
+            let answer = several::answer(&server, asked, request, next).await;
+            return answer.unwrap_or_else(IntoResponse::into_response);
+        }
+        Err(failure) => return failure.into_response(),
+    };
     let decides = &server.agent.authoritative_region;
     if decides.is_empty() || request.headers().contains_key(DECIDED) {
         return next.run(request).await;

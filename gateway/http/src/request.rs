@@ -447,7 +447,7 @@ async fn body(request: Request, server: &AppState) -> Result<Bytes, Failure> {
 }
 
 /// The first JSON value of the body; what follows it is not looked at.
-fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+pub(crate) fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     let first = serde_json::Deserializer::from_slice(body).into_iter::<Value>().next();
     let value = first.transpose().map_err(|e| Failure::invalid(format!("not JSON: {e}")))?;
     Ok(input::from_request(value.unwrap_or_default())?)

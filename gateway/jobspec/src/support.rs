@@ -142,7 +142,6 @@ pub fn findings(job: &Job, nodes: &dyn Nodes) -> Vec<Finding> {
         has_addresses: false,
         found: Vec::new(),
     };
-    all.ignored(&[("multiregion", job.multiregion.is_some())]);
     job.update.iter().for_each(|block| all.update(block));
     for group in &job.task_groups {
         all.group = group.name.clone().unwrap_or_default();

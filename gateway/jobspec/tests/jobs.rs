@@ -11,10 +11,7 @@ use model::document::Job;
 use serde_json::Value;
 
 /// What servers refuse although the language has it.
-const REFUSED: [(&str, &[&str]); 2] = [
-    ("multiregion", &["multiregion jobs are not supported (Job.Multiregion)"]),
-    ("schedule", &["task schedules are not supported"]),
-];
+const REFUSED: [(&str, &[&str]); 1] = [("schedule", &["task schedules are not supported"])];
 
 /// Jobs whose canonical form is kept.
 const GOLDEN: [&str; 24] = [

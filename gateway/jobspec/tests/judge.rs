@@ -68,7 +68,7 @@ fn rules_of_the_job_are_kept() {
             ),
             "both required and optional",
         ),
-        (format!("multiregion {{}}\n{}", with_group("")), "multiregion jobs are not supported"),
+        (format!("multiregion {{}}\n{}", with_group("")), "a job of several regions names at least one"),
         (
             format!(
                 "type = \"system\"\naffinity {{\n attribute = \"a\"\n value = \"b\"\n}}\n{}",

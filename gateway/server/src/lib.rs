@@ -22,6 +22,7 @@ mod published_state;
 mod region_links;
 mod release;
 mod replication;
+mod rollouts;
 mod root_keys;
 pub mod rpc;
 mod scrub;

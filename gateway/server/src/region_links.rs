@@ -9,12 +9,14 @@ use axum::response::Response;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_gateway::{ClusterAdmin, REGION, RegionError, Regions};
+use model::DeploymentStatus;
 use tokio::sync::Semaphore;
 use wire::messages::method;
 use wire::{Frames, PeerIdentity, RpcError};
 
 use crate::cluster::Cluster;
-use crate::server_connections::ServerConnections;
+use crate::rollouts::RolloutQuery;
+use crate::server_connections::{ServerConnections, method as server_method};
 
 /// Requests that may be on their way to other regions at the same time, blocking reads and streams among them. One more is
 /// answered 429. A connection carries twice as many streams.
@@ -69,6 +71,33 @@ impl RegionLinks {
         request.headers_mut().insert(REGION, named);
         let answer = listener::pass_on(stream, request, slot).await;
         answer.map_err(|error| RegionError::NoAnswer(error.to_string()))
+    }
+
+    /// How far a region is with a job that it has in common with this one; nothing, if it was not registered there.
+    ///
+    /// # Errors
+    /// No server of it answers.
+    pub(crate) async fn rollout(
+        &self,
+        region: &str,
+        query: &RolloutQuery,
+    ) -> Result<Option<DeploymentStatus>, RegionError> {
+        let body = msgpack::to_vec(query).map_err(|error| RegionError::NoAnswer(error.to_string()))?;
+        let mut failure = RegionError::Unknown;
+        for address in self.cluster.servers_of(region).into_iter().take(SERVERS_MAX) {
+            let asked = async {
+                let connection = self.servers.connection_to(region, &address).await?;
+                connection.call_raw(server_method::ROLLOUT, &body, OPEN_MAX).await
+            };
+            match asked.await {
+                Ok(answer) => {
+                    let read = msgpack::from_slice(&answer);
+                    return read.map_err(|error| RegionError::NoAnswer(error.to_string()));
+                }
+                Err(error) => failure = RegionError::Unreachable(format!("{address}: {error}")),
+            }
+        }
+        Err(failure)
     }
 
     /// A stream to some server of a region. Whoever answers there lives, so nothing is lost by trying the next one.

@@ -39,6 +39,7 @@ use crate::published_state::PublishedState;
 use crate::region_links::RegionLinks;
 use crate::release::Release;
 use crate::replication::Replication;
+use crate::rollouts::Rollouts;
 use crate::root_keys;
 use crate::rpc::{self, Rpc};
 use crate::scrub::Scrub;
@@ -114,6 +115,7 @@ pub struct Server {
     claims_task: JoinHandle<()>,
     sinks_task: JoinHandle<()>,
     replication_task: JoinHandle<()>,
+    rollouts_task: JoinHandle<()>,
 }
 
 impl Server {
@@ -172,6 +174,8 @@ impl Server {
             signer: signer.clone(),
             settings: settings.followed(),
         };
+        let rollouts =
+            Rollouts { control: control.clone(), links: regions.clone(), region: settings.region.clone() };
         let api = Api {
             control: control.clone(),
             node_rpc: Arc::new(nodes.clone()),
@@ -232,6 +236,7 @@ impl Server {
             cluster: Arc::new(cluster.clone()),
         };
         let replication_task = tokio::spawn(replication.keep());
+        let rollouts_task = tokio::spawn(rollouts.keep());
         let trees_task = tokio::spawn(keeper.keep());
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
         let claims_task = tokio::spawn(claims::keep(control.clone(), handler.storage.clone()));
@@ -263,6 +268,7 @@ impl Server {
             claims_task,
             sinks_task,
             replication_task,
+            rollouts_task,
         })
     }
 
@@ -297,6 +303,7 @@ impl Server {
         self.claims_task.abort();
         self.sinks_task.abort();
         self.replication_task.abort();
+        self.rollouts_task.abort();
         let http = self.http_task.abort_handle();
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
             http.abort();

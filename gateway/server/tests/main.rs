@@ -6,8 +6,14 @@ mod attackers;
 mod certificates;
 mod cluster;
 mod identities;
+#[allow(dead_code, reason = "the tests of routes use more of it")]
+#[path = "../../http/tests/http/provider.rs"]
+mod provider;
 mod regions;
 mod replicated;
+mod replicated_faults;
+mod replicated_logins;
+mod rollouts;
 mod routes;
 mod scrub;
 #[allow(dead_code, reason = "the tests of buckets use more of it")]

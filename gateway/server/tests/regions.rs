@@ -3,15 +3,18 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_gateway::ClusterAdmin;
 use model::Autopilot;
 use serde_json::{Value, json};
 use server::{AccessSettings, ClusterSettings, FederationSettings, GossipSettings, Server, Settings};
+use tls::{AgentTls, TlsSettings};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 
+use crate::certificates::Certificates;
 use crate::scrub;
 
 /// How long anything may take. Met only by what never happens.
@@ -232,6 +235,8 @@ fn job(id: &str) -> Value {
 pub(crate) struct Federation {
     homes: Vec<tempfile::TempDir>,
     settings: FederationSettings,
+    /// What signs the certificates of servers; without it the key of gossip is what proves who they are.
+    certificates: Option<Certificates>,
 }
 
 /// A server of some region.
@@ -250,6 +255,16 @@ pub(crate) struct Stopped {
 }
 
 impl Federation {
+    /// Its servers have certificates.
+    pub(crate) fn certified() -> Federation {
+        Federation { certificates: Some(Certificates::make()), ..Federation::default() }
+    }
+
+    /// Servers that start from now on have certificates that the others do not accept.
+    pub(crate) fn change_authority(&mut self) {
+        self.certificates = Some(Certificates::make());
+    }
+
     /// Servers of two regions that know each other.
     pub(crate) async fn pair(&mut self, access: bool) -> (Place, Place) {
         let (eu, us) = (self.start("eu", 1, access).await, self.start("us", 1, access).await);
@@ -291,7 +306,11 @@ impl Federation {
 
     async fn start_at(&self, home: PathBuf, region: &str, name: &str, expect: u32, access: bool) -> Place {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let key = Some(server::gossip::Key::parse(KEY).unwrap());
+        let tls = self.certificates.as_ref().map(|authority| {
+            let settings = TlsSettings { rpc: true, ..authority.of(&format!("server.{region}")) };
+            Arc::new(AgentTls::load(&settings, region, true).unwrap())
+        });
+        let key = tls.is_none().then(|| server::gossip::Key::parse(KEY).unwrap());
         let cluster = ClusterSettings {
             bootstrap_expect: expect,
             gossip: Some(GossipSettings { address: any, advertise: any, key }),
@@ -305,6 +324,7 @@ impl Federation {
             access: AccessSettings { enabled: access, ..AccessSettings::default() },
             federation: self.settings.clone(),
             cluster,
+            tls,
             ..scrub::settings(&home)
         };
         let server = Server::start(settings).await.expect("a server starts");
@@ -347,7 +367,7 @@ impl Place {
         &self.server.cluster
     }
 
-    fn state(&self) -> std::sync::Arc<state::State> {
+    fn state(&self) -> Arc<state::State> {
         self.server.control.state()
     }
 
@@ -399,20 +419,34 @@ impl Place {
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str, more: &str) -> Answer {
-        let mut stream = TcpStream::connect(self.server.http).await.unwrap();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
-        read.unwrap_or_else(|_| panic!("{method} {path} gets an answer")).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        let (head, body) = self.exchange(method, path, body.as_bytes(), more).await;
+        let body = String::from_utf8(body).expect("an answer is text");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-        let body = if is_chunked { unchunked(body) } else { body.to_string() };
-        Answer { status: status.expect("an answer has a status"), head: head.to_string(), body }
+        let body = if is_chunked { unchunked(&body) } else { body };
+        Answer { status: status.expect("an answer has a status"), head, body }
+    }
+
+    /// The head of an answer and what follows it, as it came.
+    pub(crate) async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        more: &str,
+    ) -> (String, Vec<u8>) {
+        let mut stream = TcpStream::connect(self.server.http).await.unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+        read.unwrap_or_else(|_| panic!("{method} {path} gets an answer")).unwrap();
+        let end = answer.windows(4).position(|part| part == b"\r\n\r\n").expect("an answer has a head");
+        let body = answer.split_off(end + 4);
+        (String::from_utf8(answer).expect("a head is text"), body)
     }
 
     /// The lines of an answer without end.

@@ -4,35 +4,35 @@ use serde_json::{Value, json};
 
 use crate::regions::{Answer, Federation, Place};
 
-struct Region {
-    place: Place,
+pub(crate) struct Region {
+    pub(crate) place: Place,
     /// The secret of a management token that is good in both.
-    token: String,
+    pub(crate) token: String,
 }
 
 impl Region {
-    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.send_as(&self.token, method, path, body).await
     }
 
-    async fn send_as(&self, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn send_as(&self, token: &str, method: &str, path: &str, body: &Value) -> Answer {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         self.place.send(method, path, &text, &format!("X-Nomad-Token: {token}\r\n")).await
     }
 
-    async fn done(&self, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn done(&self, method: &str, path: &str, body: &Value) -> Answer {
         let answer = self.send(method, path, body).await;
         assert_eq!(answer.status, 200, "{method} {path}: {}", answer.body);
         answer
     }
 
-    async fn names(&self, path: &str, field: &str) -> Vec<String> {
+    pub(crate) async fn names(&self, path: &str, field: &str) -> Vec<String> {
         let list = self.done("GET", path, &Value::Null).await.json();
         let names = list.as_array().unwrap().iter().map(|object| object[field].as_str().unwrap().to_string());
         names.collect()
     }
 
-    async fn until_there(&self, path: &str, there: bool) {
+    pub(crate) async fn until_there(&self, path: &str, there: bool) {
         let status = if there { 200 } else { 404 };
         let is_so = async || self.send("GET", path, &Value::Null).await.status == status;
         self.place.until(&format!("{path} is {status}"), is_so).await;
@@ -40,7 +40,7 @@ impl Region {
 }
 
 /// The region `us` follows `eu`.
-async fn following(federation: &mut Federation) -> (Region, Region) {
+pub(crate) async fn following(federation: &mut Federation) -> (Region, Region) {
     let eu = federation.start("eu", 1, true).await;
     let token = eu.bootstrap().await;
     federation.follow("eu", &token);

@@ -9,8 +9,8 @@ use crate::codec::compiled_once;
 
 use crate::cursor::{EventPosition, SetEventCursor};
 use crate::document::{
-    ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Allocation, AuthMethodRecord, CSIVolume, HostVolume, Job,
-    JobSubmission, Map, Namespace, Node, NodePool,
+    ACLAuthMethod, ACLBindingRule, ACLPolicy, ACLRole, ACLToken, Allocation, AuthMethodRecord, CSIVolume,
+    HostVolume, Job, JobSubmission, Map, Namespace, Node, NodePool,
 };
 use crate::erasure::KeyTreeCommand;
 use crate::event::{
@@ -23,8 +23,8 @@ use crate::keyring::{SealedKey, TokenSecret};
 pub use crate::leftovers::{LeftoverAges, Leftovers};
 use crate::login::IssueLoginToken;
 use crate::object::{
-    Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
-    VolumeKey,
+    Actor, AllocId, DeploymentId, DeploymentStatus, Eligibility, EvalId, EvalStatus, JobKey, NodeId,
+    NodeStatus, RequestId, VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
 use crate::recording::Observe;
@@ -290,6 +290,10 @@ commands! {
     62 FailDeployment { deployment: DeploymentId },
     63 PauseDeployment { deployment: DeploymentId },
     64 ResumeDeployment { deployment: DeploymentId },
+    /// Goes on with a deployment, or gives it up, by how far other regions are with the same job.
+    247 ObserveRollout(Box<ObserveRollout>),
+    /// Goes on with a deployment whatever other regions do.
+    248 UnblockDeployment { deployment: DeploymentId },
     /// An operator sets the health of allocations of a deployment, instead of their nodes.
     65 SetAllocHealth {
         deployment: DeploymentId,
@@ -380,6 +384,10 @@ commands! {
     185 DeleteBindingRule {
         rule: Uuid,
     },
+    /// An auth method for tokens of all regions, as the authoritative region has it.
+    245 CopyAuthMethod(Box<ACLAuthMethod>),
+    /// A binding rule of such a method, as it is there.
+    246 CopyBindingRule(Box<ACLBindingRule>),
     186 IssueLoginToken(Box<IssueLoginToken>),
     /// A node makes instances known, or known as others than they were; those that it does not name stay.
     190 RegisterServices {
@@ -412,6 +420,20 @@ commands! {
         chunks: u32,
         image: Index,
     },
+}
+
+/// How far other regions are with what a deployment of this one is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObserveRollout {
+    pub deployment: DeploymentId,
+    /// Those that answered, and have begun with it.
+    pub peers: Vec<RegionProgress>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionProgress {
+    pub region: String,
+    pub status: DeploymentStatus,
 }
 
 /// How a node is to be drained.

@@ -94,6 +94,8 @@ fn decide_alone(
         }
         Command::FailDeployment { deployment } => deployment::decide::fail_by_hand(state, ctx, *deployment),
         Command::PauseDeployment { deployment } => deployment::decide::pause(state, *deployment),
+        Command::UnblockDeployment { deployment } => deployment::rollout::unblock(state, ctx, *deployment),
+        Command::ObserveRollout(observed) => deployment::rollout::observe(state, ctx, observed),
         Command::ResumeDeployment { deployment } => deployment::decide::resume(state, ctx, *deployment),
         Command::SetAllocHealth { deployment, healthy, unhealthy } => {
             deployment::decide::set_health(state, ctx, *deployment, healthy, unhealthy)
@@ -149,6 +151,8 @@ fn decide_alone(
         Command::CreateBindingRule(rule) => acl::binding::create(&state.acl, ctx.time, rule),
         Command::UpdateBindingRule(rule) => acl::binding::update(&state.acl, ctx.time, rule),
         Command::DeleteBindingRule { rule } => acl::binding::delete(&state.acl, *rule),
+        Command::CopyAuthMethod(method) => acl::method::copy(&state.acl, method),
+        Command::CopyBindingRule(rule) => acl::binding::copy(&state.acl, rule),
         Command::IssueLoginToken(request) => acl::login::issue(&state.acl, ctx.time, request),
         Command::CollectExpiredTokens => Ok(acl::token::collect_expired(&state.acl, ctx.time)),
         Command::CreateOneTimeToken { accessor, digest } => {

@@ -1,10 +1,10 @@
 //! Auth methods, binding rules, and tokens that are issued by login.
 
-use base::{Duration, Index, Uuid};
+use base::{Duration, Index, Time, Uuid};
 use model::command::CreateAclToken;
 use model::document::{
     ACLAuthMethod, ACLAuthMethodConfig, ACLBindingRule, ACLToken, AuthMethodRecord, OIDCClientAssertion,
-    OIDCClientAssertionKey,
+    OIDCClientAssertionKey, Timestamp,
 };
 use model::{Command, Event, IssueLoginToken, Rejection, SealedData, TokenSecret};
 use rules::Decision;
@@ -280,5 +280,58 @@ fn a_login_gives_a_token_that_lives_as_its_method_says() {
     world.submit(Command::DeleteAuthMethod { name: "corp".into() }).unwrap();
     let request = issue(&world, 3);
     assert_eq!(why(submit(&mut world, request)), "ACL auth method corp not found");
+    world.check_replay();
+}
+
+#[test]
+fn what_the_authoritative_region_has_is_taken_over_as_it_is_there() {
+    let mut world = World::new();
+    let there = |name: &str| ACLAuthMethod {
+        token_locality: ACLAuthMethod::GLOBAL.into(),
+        create_time: Timestamp(Some(Time(7))),
+        modify_time: Timestamp(Some(Time(9))),
+        create_index: 3,
+        modify_index: 5,
+        ..oidc(name).method
+    };
+    let copy =
+        |world: &mut World, method: ACLAuthMethod| world.submit(Command::CopyAuthMethod(Box::new(method)));
+    let copy_rule =
+        |world: &mut World, rule: ACLBindingRule| world.submit(Command::CopyBindingRule(Box::new(rule)));
+    // A secret that its configuration asks for stays where who logs in is answered.
+    let own = OIDCClientAssertion { key_source: "client_secret".into(), ..OIDCClientAssertion::default() };
+    let mut signed = there("corp");
+    signed.config.as_mut().unwrap().oidc_client_assertion = Some(own);
+    copy(&mut world, signed.clone()).unwrap();
+    let kept = stored(&world, "corp");
+    assert_eq!((kept.client_secret, kept.private_key), (None, None));
+    assert_eq!(kept.method, ACLAuthMethod { create_index: 0, modify_index: 0, ..signed.clone() });
+    assert!(copy(&mut world, ACLAuthMethod { modify_index: 6, ..signed }).unwrap().events.is_empty());
+
+    let local = ACLAuthMethod { token_locality: ACLAuthMethod::LOCAL.into(), ..there("corp") };
+    assert!(why(copy(&mut world, local)).contains("expected the token locality global"));
+    create(&mut world, &jwt("own")).unwrap();
+    assert!(why(copy(&mut world, there("own"))).contains("this region has one of its own with this name"));
+    copy(&mut world, ACLAuthMethod { default: true, ..there("first") }).unwrap();
+    let second = ACLAuthMethod { default: true, ..there("second") };
+    assert_eq!(why(copy(&mut world, second)), "default method already exists: first");
+
+    let of_corp = ACLBindingRule {
+        description: "d".into(),
+        create_time: Timestamp(Some(Time(7))),
+        modify_index: 5,
+        ..rule(1, "corp", "policy", "dev")
+    };
+    copy_rule(&mut world, of_corp.clone()).unwrap();
+    assert!(copy_rule(&mut world, of_corp.clone()).unwrap().events.is_empty());
+    copy_rule(&mut world, ACLBindingRule { description: String::new(), ..of_corp }).unwrap();
+    let kept = &world.state.acl.rules.get(&Uuid::from(1).to_string()).unwrap().document;
+    assert_eq!((kept.description.as_str(), kept.create_time), ("", Timestamp(Some(Time(7)))));
+    let refused = "expected an auth method with the token locality global";
+    assert!(why(copy_rule(&mut world, rule(2, "own", "policy", "dev"))).contains(refused));
+    assert_eq!(
+        why(copy_rule(&mut world, rule(2, "none", "policy", "dev"))),
+        "ACL auth method none not found"
+    );
     world.check_replay();
 }

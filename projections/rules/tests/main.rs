@@ -15,6 +15,7 @@ mod namespaces;
 mod node_life;
 mod plans;
 mod restore;
+mod rollouts;
 mod root_keys;
 mod services;
 mod sinks;

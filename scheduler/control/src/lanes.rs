@@ -46,6 +46,7 @@ impl Lane {
             | Command::DetachCsiClaim { .. }
             | Command::ReleaseCsiClaim { .. }
             | Command::AdvanceDeployment { .. }
+            | Command::ObserveRollout(_)
             | Command::AdvanceDrain { .. }
             | Command::LaunchJob { .. } => Lane::Reports,
             Command::SettleEval(_) | Command::FailEval { .. } => Lane::Plans,
@@ -74,6 +75,7 @@ impl Lane {
             | Command::FailDeployment { .. }
             | Command::PauseDeployment { .. }
             | Command::ResumeDeployment { .. }
+            | Command::UnblockDeployment { .. }
             | Command::SetAllocHealth { .. }
             | Command::RegisterCsiVolume { .. }
             | Command::RegisterHostVolume { .. }
@@ -117,6 +119,8 @@ impl Lane {
             | Command::CreateBindingRule(_)
             | Command::UpdateBindingRule(_)
             | Command::DeleteBindingRule { .. }
+            | Command::CopyAuthMethod(_)
+            | Command::CopyBindingRule(_)
             | Command::IssueLoginToken(_)
             | Command::CreateOneTimeToken { .. }
             | Command::ExchangeOneTimeToken { .. }

@@ -34,8 +34,28 @@ pub(crate) fn table(style: &OutputStyle, deployments: &[Deployment]) -> String {
     table.render()
 }
 
+/// How far one region is with a job that is in several: its deployment, or why that is not known.
+pub(crate) type RegionStatus = (String, Result<Option<Deployment>, String>);
+
+/// The deployments of a job in all its regions; nothing for a job of one.
+fn regions(style: &OutputStyle, regions: &[RegionStatus]) -> String {
+    if regions.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["Region", "ID", "Status"]);
+    for (region, known) in regions {
+        let (id, status) = match known {
+            Ok(Some(deployment)) => (style.id(&deployment.id), deployment.status.clone()),
+            Ok(None) => (String::new(), "none".to_string()),
+            Err(why) => (String::new(), why.clone()),
+        };
+        table.row(vec![region.clone(), id, status]);
+    }
+    style.section("Multiregion Deployment", &table.render())
+}
+
 /// The whole view of one deployment.
-pub(crate) fn view(style: &OutputStyle, deployment: &Deployment) -> String {
+pub(crate) fn view(style: &OutputStyle, deployment: &Deployment, of_regions: &[RegionStatus]) -> String {
     let entries = [
         ("ID", style.id(&deployment.id)),
         ("Job ID", deployment.job_id.clone()),
@@ -43,17 +63,18 @@ pub(crate) fn view(style: &OutputStyle, deployment: &Deployment) -> String {
         ("Status", deployment.status.clone()),
         ("Description", deployment.status_description.clone()),
     ];
-    fields(&entries) + &style.section("Deployed", &groups(style, deployment))
+    fields(&entries) + &regions(style, of_regions) + &style.section("Deployed", &groups(style, deployment))
 }
 
 /// A job's latest deployment, as a part of the job's status.
-pub(crate) fn latest(style: &OutputStyle, deployment: &Deployment) -> String {
+pub(crate) fn latest(style: &OutputStyle, deployment: &Deployment, of_regions: &[RegionStatus]) -> String {
     let entries = [
         ("ID", style.id(&deployment.id)),
         ("Status", deployment.status.clone()),
         ("Description", deployment.status_description.clone()),
     ];
     style.section("Latest Deployment", &fields(&entries))
+        + &regions(style, of_regions)
         + &style.section("Deployed", &groups(style, deployment))
 }
 
@@ -142,7 +163,7 @@ mod tests {
             ..Deployment::default()
         };
         assert_eq!(
-            view(&OutputStyle::for_tests(), &deployment),
+            view(&OutputStyle::for_tests(), &deployment, &[]),
             "ID          = dddddddd\n\
              Job ID      = web\n\
              Job Version = 2\n\
@@ -161,5 +182,25 @@ mod tests {
              api         false        N/A       3        0         2       1        0\n\
              web         true         false     0        1         0       0        0\n"
         );
+    }
+
+    #[test]
+    fn regions_are_listed_with_what_is_known_of_them() {
+        let deployment =
+            Deployment { id: "dddddddd-1".into(), status: "blocked".into(), ..Default::default() };
+        let all = [
+            ("eu".to_string(), Ok(Some(deployment))),
+            ("us".to_string(), Ok(None)),
+            ("mars".to_string(), Err("No path to region".to_string())),
+        ];
+        assert_eq!(
+            regions(&OutputStyle::for_tests(), &all),
+            "\nMultiregion Deployment\n\
+             Region  ID        Status\n\
+             eu      dddddddd  blocked\n\
+             us      <none>    none\n\
+             mars    <none>    No path to region\n"
+        );
+        assert_eq!(regions(&OutputStyle::for_tests(), &[]), "");
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn names_unknown(state: &State, command: &Command) -> bool {
         | Command::FailDeployment { deployment }
         | Command::PauseDeployment { deployment }
         | Command::ResumeDeployment { deployment }
+        | Command::UnblockDeployment { deployment }
         | Command::SetAllocHealth { deployment, .. } => state.deployments.find(*deployment).is_none(),
         _ => false,
     }
@@ -65,6 +66,9 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         }
         Command::PauseDeployment { deployment } | Command::ResumeDeployment { deployment } => {
             of_deployment(*deployment, &[C::SubmitJob, C::PauseDeployment])
+        }
+        Command::UnblockDeployment { deployment } => {
+            of_deployment(*deployment, &[C::SubmitJob, C::UnblockDeployment])
         }
         Command::SetAllocHealth { deployment, .. } => {
             of_deployment(*deployment, &[C::SubmitJob, C::SetAllocHealthDeployment])
@@ -160,9 +164,12 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::SettleEval(_)
         | Command::FailEval { .. }
         | Command::AdvanceDeployment { .. }
+        | Command::ObserveRollout(_)
         | Command::AnnounceServerKey { .. }
         | Command::SealRootKey { .. }
         | Command::CollectExpiredTokens
+        | Command::CopyAuthMethod(_)
+        | Command::CopyBindingRule(_)
         | Command::ExpireVariableLock { .. }
         | Command::ResealVariables { .. }
         | Command::FinishRekey

@@ -119,21 +119,21 @@ async fn set_health(
     change(&server, &write, deployment, Command::SetAllocHealth { deployment, healthy, unhealthy }).await
 }
 
-/// Only a deployment in several regions is ever blocked, and there are none.
+/// Of a job in several regions: it waits for the others no longer.
 async fn unblock(
     With(server): With<AppState>,
     Path(id): Path<String>,
     _: Call<UnblockDeployment>,
+    write: Write,
     Json(request): Json<DeploymentPauseRequest>,
-) -> Result<(), Failure> {
+) -> Answer {
     let deployment = named(&id, &request.deployment_id).map_err(|failure| match failure.status {
         StatusCode::NOT_FOUND => failure.as_internal(),
         _ => failure,
     })?;
-    match server.control.state().deployments.lookup(deployment) {
-        Some(_) => Err(Failure::internal("can't unblock a deployment of a job in one region")),
-        None => Err(not_found().as_internal()),
-    }
+    change(&server, &write, deployment, Command::UnblockDeployment { deployment }).await.map_err(|failure| {
+        if failure.status == StatusCode::NOT_FOUND { failure.as_internal() } else { failure }
+    })
 }
 
 async fn change(server: &AppState, write: &Write, deployment: DeploymentId, command: Command) -> Answer {

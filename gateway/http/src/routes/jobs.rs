@@ -62,7 +62,7 @@ pub(super) async fn read(
 
 pub(super) async fn deregister(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let key = key(&write.params, &id);
-    // One region: stopping it here is stopping it everywhere.
+    // Where it is in several regions, the others have been asked before.
     write.params.boolean("global")?;
     let command = Command::DeregisterJob {
         key,

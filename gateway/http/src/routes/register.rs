@@ -38,6 +38,10 @@ async fn register(
     Json(request): Json<JobRegisterRequest>,
 ) -> Answer {
     let Registration { command, warnings, .. } = registration(&server, &write.params, request)?;
+    // Its part in this region has been made of it before.
+    if command.job.multiregion.as_ref().is_some_and(|block| block.rollout.is_empty()) {
+        return Err(Failure::invalid("Multiregion: expected the name in these letters"));
+    }
     let receipt = server.submit(&write, Command::RegisterJob(Box::new(command))).await?;
     written(receipt.index, &jobs::evaluated(&receipt, warning_text(&warnings)))
 }
@@ -92,14 +96,14 @@ async fn validate(
     }))
 }
 
-pub(super) struct Registration {
+pub(crate) struct Registration {
     pub key: JobKey,
     pub command: RegisterJob,
     pub warnings: Vec<String>,
 }
 
 /// A job with everything that can be said about it without looking at other jobs.
-pub(super) struct Checked {
+pub(crate) struct Checked {
     pub registration: Registration,
     pub findings: Vec<Finding>,
     /// Why it may not be registered; findings that fail are not repeated here.
@@ -122,7 +126,7 @@ pub(super) fn registration(
 
 /// # Errors
 /// 400 for what is no job at all.
-pub(super) fn checked(
+pub(crate) fn checked(
     server: &AppState,
     params: &Params,
     mut request: JobRegisterRequest,
@@ -132,6 +136,12 @@ pub(super) fn checked(
         return Err(Failure::invalid("Job ID hasn't been provided"));
     }
     check_sizes(&job).map_err(Failure::invalid)?;
+    // What a dry run is about. What is registered is a part already.
+    if job.multiregion.as_ref().is_some_and(|block| block.rollout.is_empty())
+        && let Some(part) = jobspec::in_region(&job, &server.agent.region)
+    {
+        job = part;
+    }
     // Of what was written, not of what is filled in.
     let findings = jobspec::findings(&job, &NodesSeen(&server.control.state()));
     let (_, mut warnings) = judged(&findings);
@@ -255,7 +265,7 @@ fn kept(given: JobSubmission, warnings: &mut Vec<String>) -> Option<JobSubmissio
     Some(given)
 }
 
-fn error_text(errors: &[String]) -> String {
+pub(crate) fn error_text(errors: &[String]) -> String {
     listed("error occurred", "errors occurred", "\t* ", errors)
 }
 

@@ -15,7 +15,7 @@ mod task;
 use std::collections::BTreeSet;
 
 use model::document::sizes::check_sizes;
-use model::document::{Job, ParameterizedJobConfig, PeriodicConfig};
+use model::document::{Job, Multiregion, MultiregionStrategy, ParameterizedJobConfig, PeriodicConfig};
 
 use model::cron;
 
@@ -25,6 +25,9 @@ pub use report::{FieldError, Validation};
 
 /// Priorities run from 1 to this.
 pub const PRIORITY_MAX: i64 = 100;
+
+/// Regions of one job.
+const REGIONS_MAX: usize = 64;
 
 /// Longest description of a job, in characters.
 const DESCRIPTION_MAX: usize = 1000;
@@ -44,8 +47,8 @@ pub fn validate(job: &Job) -> Validation {
     names(&mut report, job);
     kind(&mut report, job);
     placement(&mut report, job);
-    if job.multiregion.is_some() {
-        report.error("Multiregion", "multiregion jobs are not supported");
+    if let Some(regions) = &job.multiregion {
+        multiregion(&mut report, regions);
     }
     if let Some(periodic) = &job.periodic {
         periodic_block(&mut report, job, periodic);
@@ -63,6 +66,44 @@ pub fn validate(job: &Job) -> Validation {
     }
     groups(&mut report, job);
     report.finish()
+}
+
+fn multiregion(report: &mut Report, block: &Multiregion) {
+    let regions = &block.regions;
+    if regions.is_empty() {
+        report.error("Multiregion.Regions", "a job of several regions names at least one");
+    }
+    if regions.len() > REGIONS_MAX {
+        report.error("Multiregion.Regions", format!("{} regions; at most {REGIONS_MAX}", regions.len()));
+    }
+    for (at, region) in regions.iter().enumerate() {
+        let name = &region.name;
+        if name.is_empty() {
+            report.error(&format!("Multiregion.Regions[{at}].Name"), "a region has no name");
+        } else if regions.iter().take(at).any(|other| other.name == *name) {
+            report.error(
+                &format!("Multiregion.Regions[{at}].Name"),
+                format!("region \"{name}\" is named twice"),
+            );
+        }
+        if region.count.is_some_and(|count| count < 0) {
+            report.error(&format!("Multiregion.Regions[{at}].Count"), "a count is not negative");
+        }
+        if region.datacenters.iter().any(String::is_empty) {
+            report.error(&format!("Multiregion.Regions[{at}].Datacenters"), "a datacenter has no name");
+        }
+    }
+    let Some(strategy) = &block.strategy else { return };
+    if strategy.max_parallel.is_some_and(|regions| regions < 0) {
+        report.error("Multiregion.Strategy.MaxParallel", "expected zero for all regions at once, or more");
+    }
+    let known = ["", MultiregionStrategy::FAIL_ALL, MultiregionStrategy::FAIL_LOCAL];
+    if let Some(other) = strategy.on_failure.as_deref().filter(|word| !known.contains(word)) {
+        report.error(
+            "Multiregion.Strategy.OnFailure",
+            format!("there is no \"{other}\"; known are fail_all, fail_local, or nothing"),
+        );
+    }
 }
 
 fn names(report: &mut Report, job: &Job) {

@@ -9,9 +9,9 @@ use model::Command;
 use model::document::{ACLRole, ACLToken, Namespace, NodePool};
 use state::State;
 
-/// A list.
+/// A list that shows in full what it is about, or what it takes to see whether it differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum List {
     Policies,
     Roles,
     Tokens,
@@ -35,17 +35,17 @@ pub(super) enum Change {
     Token(Box<ACLTokenListStub>),
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 5] =
-        [Kind::Policies, Kind::Roles, Kind::Tokens, Kind::Namespaces, Kind::Pools];
+impl List {
+    pub(super) const ALL: [List; 5] =
+        [List::Policies, List::Roles, List::Tokens, List::Namespaces, List::Pools];
 
     pub(super) fn path(self) -> &'static str {
         match self {
-            Kind::Policies => "/v1/acl/policies",
-            Kind::Roles => "/v1/acl/roles",
-            Kind::Tokens => "/v1/acl/tokens",
-            Kind::Namespaces => "/v1/namespaces",
-            Kind::Pools => "/v1/node/pools",
+            List::Policies => "/v1/acl/policies",
+            List::Roles => "/v1/acl/roles",
+            List::Tokens => "/v1/acl/tokens",
+            List::Namespaces => "/v1/namespaces",
+            List::Pools => "/v1/node/pools",
         }
     }
 
@@ -58,21 +58,21 @@ impl Kind {
         since_1970: Duration,
     ) -> Result<Changes, serde_json::Error> {
         Ok(match self {
-            Kind::Policies => policies(state, serde_json::from_slice(list)?),
-            Kind::Roles => roles(state, serde_json::from_slice(list)?),
-            Kind::Tokens => tokens(state, serde_json::from_slice(list)?, Time::ZERO.plus(since_1970.into())),
-            Kind::Namespaces => namespaces(state, serde_json::from_slice(list)?),
-            Kind::Pools => pools(state, serde_json::from_slice(list)?),
+            List::Policies => policies(state, serde_json::from_slice(list)?),
+            List::Roles => roles(state, serde_json::from_slice(list)?),
+            List::Tokens => tokens(state, serde_json::from_slice(list)?, Time::ZERO.plus(since_1970.into())),
+            List::Namespaces => namespaces(state, serde_json::from_slice(list)?),
+            List::Pools => pools(state, serde_json::from_slice(list)?),
         })
     }
 }
 
 impl Changes {
-    fn command(&mut self, command: Command) {
+    pub(super) fn command(&mut self, command: Command) {
         self.changes.push(Change::Command(Box::new(command)));
     }
 
-    fn wait(&mut self, why: String) {
+    pub(super) fn wait(&mut self, why: String) {
         self.waits.get_or_insert(why);
     }
 }

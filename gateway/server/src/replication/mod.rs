@@ -1,11 +1,12 @@
-//! Follows what the authoritative region has decided for all regions: policies, roles, global tokens, namespaces and node
-//! pools. `compare.rs` says what is to be done about them, without a connection.
+//! Follows what the authoritative region has decided for all regions: policies, roles, global tokens, namespaces, node
+//! pools, and how one logs in for a global token. `compare.rs` says what is to be done about them, without a connection.
 //!
 //! The leader reads the lists of that region, waits there for their next change, and writes what differs into its own log.
 //! Nothing is remembered: what is to be done follows from the two sides as they are, so that a new leader, and a region that
 //! was cut off, catch up with their first reading.
 
 mod compare;
+mod logins;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::region_links::RegionLinks;
 use crate::settings::FederationSettings;
-use compare::{Change, Changes, Kind};
+use compare::{Change, Changes, List};
+use logins::Seen;
 
 /// How long a list waits for its next change. Then it is compared again, which changes nothing as a rule.
 const WAIT: &str = "60s";
@@ -70,21 +72,46 @@ pub(crate) struct Replication {
     pub settings: FederationSettings,
 }
 
+/// What is followed by itself: one list, or what depends on several.
+enum Followed {
+    List(List),
+    Logins(Seen),
+}
+
+impl Followed {
+    fn name(&self) -> &'static str {
+        match self {
+            Followed::List(List::Policies) => "policies",
+            Followed::List(List::Roles) => "roles",
+            Followed::List(List::Tokens) => "tokens",
+            Followed::List(List::Namespaces) => "namespaces",
+            Followed::List(List::Pools) => "node pools",
+            Followed::Logins(_) => "auth methods and binding rules",
+        }
+    }
+}
+
+/// Is answered once what the path shows is newer than this.
+fn waiting(path: &str, index: u64) -> String {
+    format!("{path}?index={index}&wait={WAIT}")
+}
+
 impl Replication {
     /// Goes on for as long as the server runs; ends at once where there is nothing to follow.
     pub(crate) async fn keep(self) {
         if !self.settings.follows() {
             return;
         }
-        futures_util::future::join_all(Kind::ALL.map(|kind| self.follow(kind))).await;
+        let lists = futures_util::future::join_all(List::ALL.map(|list| self.follow(Followed::List(list))));
+        tokio::join!(lists, self.follow(Followed::Logins(Seen::default())));
     }
 
-    async fn follow(&self, kind: Kind) {
+    async fn follow(&self, mut followed: Followed) {
         let (mut index, mut pause, mut said) = (0, AGAIN, None::<String>);
         let mut leadership = self.control.leadership();
         // While another server leads, that one follows.
         while leadership.wait_for(|now| *now == Leadership::Mine).await.is_ok() {
-            match self.round(kind, index).await {
+            match self.round(&mut followed, index).await {
                 Ok(newer) => {
                     (index, pause, said) = (newer, AGAIN, None);
                     sleep(PAUSE).await;
@@ -93,7 +120,8 @@ impl Replication {
                     let why = error.to_string();
                     if said.as_ref() != Some(&why) {
                         let from = &self.settings.authoritative_region;
-                        tracing::warn!(?kind, from, why, "what another region decides is not all here yet");
+                        let what = followed.name();
+                        tracing::warn!(what, from, why, "what another region decides is not all here yet");
                         said = Some(why);
                     }
                     index = 0;
@@ -105,19 +133,16 @@ impl Replication {
     }
 
     /// Waits until a list is newer than this, and does what it asks for. How new it is.
-    async fn round(&self, kind: Kind, index: u64) -> Result<u64, ReplicationError> {
+    async fn round(&self, followed: &mut Followed, index: u64) -> Result<u64, ReplicationError> {
         if index == 0 {
             // To another token lists would seem to be shorter than they are.
             let own: ACLToken = self.read("/v1/acl/token/self").await?.1;
             own.is_management().then_some(()).ok_or(ReplicationError::Token)?;
         }
-        let (newer, list) = self.fetch(&format!("{}?index={index}&wait={WAIT}", kind.path())).await?;
-        let state = self.control.state();
-        let compared = kind.compare(&state, &list, crate::start::since_1970());
-        let Changes { changes, mut waits } = compared.map_err(|why| ReplicationError::Answer {
-            path: kind.path().to_string(),
-            why: why.to_string(),
-        })?;
+        let (newer, Changes { changes, mut waits }) = match followed {
+            Followed::List(list) => self.compare_list(*list, index).await?,
+            Followed::Logins(seen) => self.compare_logins(seen, index).await?,
+        };
         for change in changes {
             let command = match change {
                 Change::Command(command) => *command,
@@ -136,6 +161,17 @@ impl Replication {
             }
         }
         waits.map_or(Ok(newer), |why| Err(ReplicationError::Waits(why)))
+    }
+
+    /// Waits until a list is newer than this. How new it is, and what it asks for.
+    async fn compare_list(&self, list: List, index: u64) -> Result<(u64, Changes), ReplicationError> {
+        let (newer, read) = self.fetch(&waiting(list.path(), index)).await?;
+        let compared = list.compare(&self.control.state(), &read, crate::start::since_1970());
+        let unread = |why: serde_json::Error| ReplicationError::Answer {
+            path: list.path().to_string(),
+            why: why.to_string(),
+        };
+        Ok((newer, compared.map_err(unread)?))
     }
 
     /// The same token with the same secret, which is sealed with a key of this region.
@@ -173,6 +209,15 @@ impl Replication {
         let read =
             read.map_err(|error| ReplicationError::Answer { path: path.to_string(), why: error.to_string() });
         Ok((index, read?))
+    }
+
+    /// Nothing, if it is gone meanwhile.
+    async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ReplicationError> {
+        match self.read(path).await {
+            Ok((_, found)) => Ok(Some(found)),
+            Err(ReplicationError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// What the authoritative region answers, and how new it is.

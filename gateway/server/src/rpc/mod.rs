@@ -34,6 +34,7 @@ use wire::{Bytes, Connection, Handler, Opening, PeerIdentity, RemoteError, Remot
 
 use crate::cluster::{Cluster, PeerInfo, PeerQuery};
 use crate::node_router::NodeRouter;
+use crate::rollouts;
 use crate::server_calls::ServerCalls;
 use crate::server_connections::{method, unwrapped, wrapped};
 use polls::Polls;
@@ -189,6 +190,9 @@ impl Rpc {
                 .await
             }
             method::PEER_INFO => answer(&body, async |query| Ok(self.introduce(&query).await)).await,
+            method::ROLLOUT => {
+                answer(&body, async |query| Ok(rollouts::progress(&self.control.state(), &query))).await
+            }
             method::ADMIN => answer(&body, async |request| Ok(self.cluster.execute(request).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             node_rpc::ACL_WHO_AM_I => answer(&body, |request| status::who_am_i(self, request)).await,

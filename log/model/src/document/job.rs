@@ -170,6 +170,10 @@ pub struct UpdateStrategy {
 pub struct Multiregion {
     pub strategy: Option<MultiregionStrategy>,
     pub regions: List<MultiregionRegion>,
+    /// Stands for the job as it was registered for all regions: by it they find out how far the others are with it. Nothing of
+    /// Nomad's, and empty in what callers send.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rollout: String,
 }
 
 /// `MultiregionStrategy` of Nomad's API.
@@ -178,6 +182,13 @@ pub struct Multiregion {
 pub struct MultiregionStrategy {
     pub max_parallel: Option<i64>,
     pub on_failure: Option<String>,
+}
+
+impl MultiregionStrategy {
+    /// One region that fails has all fail.
+    pub const FAIL_ALL: &str = "fail_all";
+    /// It fails alone. Without a word those that come after it fail too.
+    pub const FAIL_LOCAL: &str = "fail_local";
 }
 
 /// `MultiregionRegion` of Nomad's API.

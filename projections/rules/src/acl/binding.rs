@@ -1,5 +1,5 @@
 use base::{Time, Uuid};
-use model::document::{ACLBindingRule, Bytes, Timestamp};
+use model::document::{ACLAuthMethod, ACLBindingRule, Bytes, Timestamp};
 use model::event::{AclBindingRuleDeleted, AclBindingRuleUpserted};
 use model::{Doc, Rejection};
 use state::acl::Acl;
@@ -17,9 +17,7 @@ pub(crate) fn create(acl: &Acl, now: Time, wanted: &ACLBindingRule) -> Result<De
     if acl.rules.get(&wanted.id).is_some() {
         return invalid(format!("binding rule {} exists already", wanted.id));
     }
-    if acl.rules.names().len() >= RULES_MAX {
-        return invalid(format!("there are {RULES_MAX} binding rules already: delete one that is not used"));
-    }
+    check_room(acl)?;
     upsert(acl, now, id, wanted.clone())
 }
 
@@ -51,6 +49,29 @@ pub(crate) fn update(acl: &Acl, now: Time, wanted: &ACLBindingRule) -> Result<De
     upsert(acl, now, id, merged)
 }
 
+/// Takes over a binding rule of the authoritative region, its times too: what is equal to it is not looked at again. What is
+/// empty there is empty here.
+pub(crate) fn copy(acl: &Acl, wanted: &ACLBindingRule) -> Result<Decision, Rejection> {
+    let rule = id_of(wanted)?;
+    let known = acl.rules.get(&wanted.id).map(|set| &set.document);
+    if known.is_none() {
+        check_room(acl)?;
+    }
+    check(acl, wanted)?;
+    let method = acl.methods.get(&wanted.auth_method).map(|set| &set.document.method);
+    if method.is_none_or(|method| method.token_locality != ACLAuthMethod::GLOBAL) {
+        return invalid(format!(
+            "binding rule {rule}: expected an auth method with the token locality global"
+        ));
+    }
+    let document =
+        ACLBindingRule { create_index: 0, modify_index: 0, hash: Bytes::default(), ..wanted.clone() };
+    if known == Some(&document) {
+        return Ok(Decision::nothing());
+    }
+    Ok(AclBindingRuleUpserted { rule, document: Doc::of(&document) }.into())
+}
+
 pub(crate) fn delete(acl: &Acl, rule: Uuid) -> Result<Decision, Rejection> {
     if acl.rules.get(&rule.to_string()).is_none() {
         return Err(Rejection::BindingRuleUnknown(rule));
@@ -58,8 +79,15 @@ pub(crate) fn delete(acl: &Acl, rule: Uuid) -> Result<Decision, Rejection> {
     Ok(AclBindingRuleDeleted { rule }.into())
 }
 
+fn check_room(acl: &Acl) -> Result<(), Rejection> {
+    if acl.rules.names().len() >= RULES_MAX {
+        return invalid(format!("there are {RULES_MAX} binding rules already: delete one that is not used"));
+    }
+    Ok(())
+}
+
 /// The selector and the name were understood before: here they are text.
-fn upsert(acl: &Acl, now: Time, rule: Uuid, wanted: ACLBindingRule) -> Result<Decision, Rejection> {
+fn check(acl: &Acl, wanted: &ACLBindingRule) -> Result<(), Rejection> {
     if wanted.description.len() > TEXT_MAX {
         return invalid(format!("invalid binding rule description: expected at most {TEXT_MAX} bytes"));
     }
@@ -85,6 +113,11 @@ fn upsert(acl: &Acl, now: Time, rule: Uuid, wanted: ACLBindingRule) -> Result<De
             return invalid(format!("invalid bind type {other:?}: expected role, policy or management"));
         }
     }
+    Ok(())
+}
+
+fn upsert(acl: &Acl, now: Time, rule: Uuid, wanted: ACLBindingRule) -> Result<Decision, Rejection> {
+    check(acl, &wanted)?;
     let known = acl.rules.get(&wanted.id).map(|set| &set.document);
     let at = Timestamp(Some(now));
     let (create_time, modify_time) = known.map_or((at, at), |known| (known.create_time, known.modify_time));

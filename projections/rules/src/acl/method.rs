@@ -27,9 +27,7 @@ pub(crate) fn create(acl: &Acl, now: Time, wanted: &AuthMethodRecord) -> Result<
     if acl.methods.get(&wanted.method.name).is_some() {
         return invalid(format!("auth method with name {} already exists", wanted.method.name));
     }
-    if acl.methods.names().len() >= METHODS_MAX {
-        return invalid(format!("there are {METHODS_MAX} auth methods already: delete one that is not used"));
-    }
+    check_room(acl)?;
     upsert(acl, now, wanted.clone())
 }
 
@@ -56,6 +54,32 @@ pub(crate) fn update(acl: &Acl, now: Time, wanted: &AuthMethodRecord) -> Result<
     *client_secret = client_secret.take().or(known.client_secret);
     *private_key = private_key.take().or(known.private_key);
     upsert(acl, now, record)
+}
+
+/// Takes over an auth method of the authoritative region, its times too: what is equal to it is not looked at again.
+///
+/// That it makes sense was decided there. Its secrets stay there, because who logs in is answered there.
+pub(crate) fn copy(acl: &Acl, wanted: &ACLAuthMethod) -> Result<Decision, Rejection> {
+    let name = &wanted.name;
+    if wanted.token_locality != ACLAuthMethod::GLOBAL {
+        return invalid(format!("auth method {name}: expected the token locality global"));
+    }
+    let known = acl.methods.get(name).map(|set| &set.document);
+    if known.is_some_and(|known| known.method.token_locality != ACLAuthMethod::GLOBAL) {
+        return invalid(format!("auth method {name}: this region has one of its own with this name"));
+    }
+    if known.is_none() {
+        check_room(acl)?;
+    }
+    check_name("auth method", name, "")?;
+    check_default(acl, wanted)?;
+    let mut record = known.cloned().unwrap_or_default();
+    record.method =
+        ACLAuthMethod { create_index: 0, modify_index: 0, hash: Bytes::default(), ..wanted.clone() };
+    if known == Some(&record) {
+        return Ok(Decision::nothing());
+    }
+    upserted(record)
 }
 
 /// Its binding rules stay, and hold for nobody.
@@ -88,11 +112,34 @@ fn upsert(acl: &Acl, now: Time, mut record: AuthMethodRecord) -> Result<Decision
         return Ok(Decision::nothing());
     }
     record.method.modify_time = Timestamp(Some(now));
+    upserted(record)
+}
+
+fn upserted(record: AuthMethodRecord) -> Result<Decision, Rejection> {
     let document = Doc::of(&record);
     if document.0.len() > DOCUMENT_MAX {
         return invalid(format!("invalid auth method: expected at most {DOCUMENT_MAX} bytes"));
     }
     Ok(AclAuthMethodUpserted { name: record.method.name, document }.into())
+}
+
+fn check_room(acl: &Acl) -> Result<(), Rejection> {
+    if acl.methods.names().len() >= METHODS_MAX {
+        return invalid(format!("there are {METHODS_MAX} auth methods already: delete one that is not used"));
+    }
+    Ok(())
+}
+
+fn check_default(acl: &Acl, method: &ACLAuthMethod) -> Result<(), Rejection> {
+    if !method.default {
+        return Ok(());
+    }
+    let is_default = |name: &&str| acl.methods.get(name).is_some_and(|set| set.document.method.default);
+    let other = acl.methods.names().into_iter().find(|name| *name != method.name && is_default(name));
+    match other {
+        Some(other) => invalid(format!("default method already exists: {other}")),
+        None => Ok(()),
+    }
 }
 
 fn check(acl: &Acl, record: &AuthMethodRecord) -> Result<(), Rejection> {
@@ -107,13 +154,7 @@ fn check(acl: &Acl, record: &AuthMethodRecord) -> Result<(), Rejection> {
     if method.max_token_ttl.0 <= Duration::ZERO {
         return invalid("invalid MaxTokenTTL: expected more than zero");
     }
-    if method.default {
-        let is_default = |name: &&str| acl.methods.get(name).is_some_and(|set| set.document.method.default);
-        let other = acl.methods.names().into_iter().find(|name| *name != method.name && is_default(name));
-        if let Some(other) = other {
-            return invalid(format!("default method already exists: {other}"));
-        }
-    }
+    check_default(acl, method)?;
     let Some(config) = &method.config else { return invalid("invalid auth method: expected a Config") };
     check_common(config)?;
     match method.kind.as_str() {

@@ -14,7 +14,11 @@ pub(super) fn known(state: &State, id: DeploymentId) -> Result<&Deployment, Reje
     state.deployments.lookup(id).ok_or(Rejection::DeploymentUnknown(id))
 }
 
-fn active<'a>(state: &'a State, id: DeploymentId, verb: &str) -> Result<&'a Deployment, Rejection> {
+pub(super) fn active<'a>(
+    state: &'a State,
+    id: DeploymentId,
+    verb: &str,
+) -> Result<&'a Deployment, Rejection> {
     let deployment = known(state, id)?;
     if deployment.is_active() {
         return Ok(deployment);
@@ -22,7 +26,7 @@ fn active<'a>(state: &'a State, id: DeploymentId, verb: &str) -> Result<&'a Depl
     Err(refused(format!("can't {verb} terminal deployment")))
 }
 
-fn refused(why: impl Into<String>) -> Rejection {
+pub(super) fn refused(why: impl Into<String>) -> Rejection {
     Rejection::DeploymentRefused(why.into())
 }
 
@@ -167,7 +171,7 @@ pub(super) fn evaluation(state: &State, ctx: &mut Context, deployment: &Deployme
     NewEval { priority: deployment.priority, outcome, ..eval }
 }
 
-fn changed(deployment: &Deployment, status: DeploymentStatus, description: &str) -> Event {
+pub(super) fn changed(deployment: &Deployment, status: DeploymentStatus, description: &str) -> Event {
     let description = description.to_string();
     DeploymentStatusChanged { deployment: deployment.id, status, description }.into()
 }

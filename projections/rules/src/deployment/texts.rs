@@ -10,5 +10,6 @@ pub const NEWER_VERSION: &str = "Cancelled due to newer version of job";
 pub const MARKED_AS_FAILED: &str = "Deployment marked as failed";
 pub const UNHEALTHY: &str = "Failed due to unhealthy allocations";
 pub const TOO_SLOW: &str = "Failed due to progress deadline";
+pub const PEER_FAILED: &str = "Failed due to a failed deployment in a peer region";
 pub const WAITS_FOR_PEER: &str = "Deployment is complete but waiting for peer region";
 pub const WAITS_TO_BEGIN: &str = "Deployment is pending, waiting for peer region";

@@ -13,6 +13,7 @@ use state::job::{JobState, JobVersion};
 use state::pool::DEFAULT;
 
 use crate::decision::{Context, Decision};
+use crate::deployment::rollout;
 use crate::{eval, namespace};
 
 /// Largest job in bytes, as the log stores it: with the source that it was written in it fits into half a batch.
@@ -65,6 +66,9 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
             document,
             submission: request.submission.as_ref().map_or_else(Doc::default, Doc::of),
         }));
+        let version = stored.map_or(0, |stored| stored.current().version + 1);
+        let priority = request.eval_priority.unwrap_or_else(|| priority_of(&job));
+        events.extend(rollout::begun(ctx, &key, version, priority, &job));
     }
     if runs_at_once(&job) {
         let priority = request.eval_priority.unwrap_or_else(|| priority_of(&job));

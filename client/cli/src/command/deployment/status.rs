@@ -7,7 +7,7 @@ use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, OUTPUT, Outc
 use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
 use crate::watch::{self, WATCH, Waits};
-use crate::{hint, layout, resolve};
+use crate::{hint, layout, regions, resolve};
 
 const MONITOR: Flag<bool> = Flag::switch("monitor", "Monitor the deployment until it ends.");
 const WAIT: Flag<Duration> = Flag::parsed(
@@ -44,7 +44,7 @@ async fn status(call: &Call) -> Outcome {
     if call.args.switch(&MONITOR) {
         return monitor(&client, &style, &deployment.id, wait.unwrap_or(WAIT_DEFAULT)).await;
     }
-    write_out(layout::deployment::view(&style, &deployment));
+    write_out(view(&client, &style, &deployment).await);
     let place = format!("jobs/{}@{}/deployments", hint::segment(&deployment.job_id), deployment.namespace);
     hint::show(call, &style, "this deployment", &place).await;
     Ok(0)
@@ -70,8 +70,22 @@ async fn monitor(client: &Client, style: &OutputStyle, id: &str, wait: Duration)
     }
 }
 
+/// With those of the other regions, if there are any.
+async fn view(client: &Client, style: &OutputStyle, deployment: &Deployment) -> String {
+    let regions = if deployment.is_multiregion {
+        let query = Query::new().namespace(&deployment.namespace);
+        match client.job(&deployment.job_id, query).await {
+            Ok(job) => regions::statuses(client, &job.value).await,
+            Err(_) => Vec::new(),
+        }
+    } else {
+        Vec::new()
+    };
+    layout::deployment::view(style, deployment, &regions)
+}
+
 async fn whole(client: &Client, style: &OutputStyle, deployment: &Deployment) -> String {
-    let mut text = layout::deployment::view(style, deployment);
+    let mut text = view(client, style, deployment).await;
     text.push_str(&layout::deployment::promotion(style, deployment));
     if style.verbose {
         let allocs = client.deployment_allocations(&deployment.id, Query::new()).await;

@@ -30,7 +30,7 @@ async fn run(call: &Call) -> Outcome {
         return match (format, latest) {
             (Some(format), latest) => format.print(&latest),
             (None, latest) => {
-                let view = latest.map(|latest| layout::deployment::view(&style, &latest));
+                let view = latest.map(|latest| layout::deployment::view(&style, &latest, &[]));
                 write_out(view.unwrap_or_else(|| NONE.to_string()));
                 Ok(0)
             }

@@ -69,6 +69,9 @@ async fn run(call: Call) -> Outcome {
     if wait && (layout::job::is_periodic(&job) || layout::job::is_parameterized(&job)) {
         return Err(Failure::Code(1, "-wait needs a job that runs when it is registered".to_string()));
     }
+    if wait && job.multiregion.is_some() {
+        return Err(Failure::Code(1, "-wait needs a job of one region".to_string()));
+    }
     let namespace = call.namespace_of(&job);
     let client = call.client_in(&namespace)?;
     let request = JobRegisterRequest { submission: Some(file.submission), ..request(&call, job)? };
@@ -90,7 +93,9 @@ async fn run(call: Call) -> Outcome {
             "-wait needs a job that runs now: it is registered, and runs when it is launched or dispatched";
         return Err(Failure::Code(1, text.to_string()));
     }
-    if registered.eval_id.is_empty() || call.args.switch(&DETACH) {
+    // Where it is in several regions, it may be a while before this one has its turn.
+    let is_elsewhere = job.multiregion.is_some();
+    if registered.eval_id.is_empty() || is_elsewhere || call.args.switch(&DETACH) {
         write_out(detached(&style, &job, &registered.eval_id));
         if layout::job::is_periodic(&job) {
             write_out(periodic_launch::describe(&client, &style, &job).await);

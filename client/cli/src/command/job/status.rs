@@ -11,7 +11,7 @@ use crate::call::{
 use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
 use crate::watch::{self, WATCH, Waits};
-use crate::{hint, layout, periodic_launch, resolve};
+use crate::{hint, layout, periodic_launch, regions, resolve};
 
 const SHORT: Flag<bool> = Flag::switch("short", "Print only the job's basic data.");
 const EVALS: Flag<bool> = Flag::switch("evals", "Print the job's evaluations too.");
@@ -118,7 +118,8 @@ async fn show(
         text.push_str(&layout::job::children(style, &job, &children));
     } else {
         let follow_ups = follow_ups(client, namespace, &status.allocations).await?;
-        text.push_str(&details(style, call, &job, &status, &follow_ups));
+        let regions = regions::statuses(client, &job).await;
+        text.push_str(&details(style, call, &job, &status, &follow_ups, &regions));
     }
     write_out(text);
     hint::job(call, style, &job).await;
@@ -131,6 +132,7 @@ fn details(
     job: &Job,
     status: &Status,
     follow_ups: &BTreeMap<String, Evaluation>,
+    regions: &[layout::deployment::RegionStatus],
 ) -> String {
     let mut text = String::new();
     if style.verbose || call.args.switch(&EVALS) {
@@ -139,7 +141,7 @@ fn details(
     text.push_str(&layout::job::placement_failure(style, &status.evaluations));
     text.push_str(&layout::job::rescheduling(style, &status.allocations, follow_ups));
     if let Some(deployment) = &status.latest_deployment {
-        text.push_str(&layout::deployment::latest(style, deployment));
+        text.push_str(&layout::deployment::latest(style, deployment, regions));
     }
     text.push_str(&layout::job::actions(style, job));
     text.push_str(&layout::alloc::section(style, &status.allocations));

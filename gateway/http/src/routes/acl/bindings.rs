@@ -87,6 +87,7 @@ async fn remove(With(server): With<AppState>, Path(id): Path<String>, write: Wri
     deleted.map(|receipt| done(receipt.index)).map_err(Failure::as_internal)
 }
 
+/// What a rule gives depends on its auth method: who waits for rules, as other regions do, waits for both.
 fn changed(state: &State) -> Index {
-    state.acl.rules.changed.max(Index(1))
+    state.acl.logins_changed().max(Index(1))
 }

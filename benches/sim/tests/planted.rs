@@ -47,7 +47,8 @@ fn all_are_found(layer: Layer, bugs: &[Bug]) {
     let mut found: BTreeMap<u64, Vec<Bug>> = BTreeMap::new();
     let (mut missed, mut moved) = (Vec::new(), Vec::new());
     for bug in bugs {
-        let known = FOUND_BY.into_iter().find(|line| (line.0, line.1) == (layer, *bug)).map_or(0, |line| line.2);
+        let known =
+            FOUND_BY.into_iter().find(|line| (line.0, line.1) == (layer, *bug)).map_or(0, |line| line.2);
         let mut seeds = iter::once(known).chain(0..SEEDS_MAX);
         match seeds.find_map(|seed| violated(layer, seed, Some(*bug)).map(|how| (seed, how))) {
             Some((seed, how)) => {

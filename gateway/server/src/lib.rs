@@ -17,6 +17,7 @@ mod log_files;
 mod lost_tail;
 mod node_connections;
 mod node_router;
+mod open_log;
 mod peers_file;
 mod published_state;
 mod region_links;
@@ -40,9 +41,10 @@ pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use lost_tail::{LostTail, lost_tail};
 pub use node_connections::NodeConnections;
+pub use open_log::log_dir;
 pub use raft::{LogEnd, Member as LoggedMember, RETENTION, Retention, log_end, logged_members};
 pub use settings::{
     Archive, ArchivePlace, ClusterSettings, FederationSettings, GossipSettings, HistorySettings, Limits,
     Settings,
 };
-pub use start::{Halted, Server, StartError, log_dir};
+pub use start::{Halted, Server, StartError};

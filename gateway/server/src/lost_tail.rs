@@ -9,7 +9,8 @@ use base::Index;
 use history::{History, HistoryError};
 
 use crate::identity;
-use crate::start::{StartError, log_dir};
+use crate::open_log::log_dir;
+use crate::start::StartError;
 
 /// Batches that were committed and are not in the log any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

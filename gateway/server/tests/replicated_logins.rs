@@ -121,10 +121,10 @@ async fn what_is_for_tokens_of_one_region_stays_there() {
     let kept = us.done("GET", "/v1/acl/auth-method/office", &Value::Null).await.json();
     assert_eq!(kept["TokenLocality"], "local");
     us.done("DELETE", "/v1/acl/auth-method/office", &Value::Null).await;
-    let taken_over = async || {
-        us.send("GET", "/v1/acl/auth-method/office", &Value::Null).await.json()["TokenLocality"] == "global"
-    };
-    us.place.until("it is taken over once the name is free", taken_over).await;
+    // It is taken over once the name is free.
+    us.until_there("/v1/acl/auth-method/office", true).await;
+    let taken_over = us.done("GET", "/v1/acl/auth-method/office", &Value::Null).await.json();
+    assert_eq!(taken_over["TokenLocality"], "global");
     federation.shutdown([eu.place, us.place]).await;
 }
 

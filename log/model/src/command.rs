@@ -19,15 +19,17 @@ use crate::event::{
     EvalOutcome, FailedGroups, NewEval, NodeMessage, ObservationGap, RejectedNode,
 };
 pub use crate::keyring::ActivateRootKey;
-use crate::keyring::{SealedKey, TokenSecret};
+use crate::keyring::SealedKey;
 pub use crate::leftovers::{LeftoverAges, Leftovers};
+pub use crate::login::CreateAclToken;
 use crate::login::IssueLoginToken;
 use crate::object::{
-    Actor, AllocId, DeploymentId, DeploymentStatus, Eligibility, EvalId, EvalStatus, JobKey, NodeId,
-    NodeStatus, RequestId, VolumeKey,
+    Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
+    VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
 use crate::recording::Observe;
+pub use crate::rollout::{ObserveRollout, RegionProgress};
 use crate::service::{RegisterService, ServiceKey};
 use crate::sink::{ParkEventSink, SetEventSink};
 use crate::variable::VariableKey;
@@ -422,34 +424,12 @@ commands! {
     },
 }
 
-/// How far other regions are with what a deployment of this one is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ObserveRollout {
-    pub deployment: DeploymentId,
-    /// Those that answered, and have begun with it.
-    pub peers: Vec<RegionProgress>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegionProgress {
-    pub region: String,
-    pub status: DeploymentStatus,
-}
-
 /// How a node is to be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainWish {
     /// Above zero: what still runs after this long is stopped. Zero: no limit. Below zero: everything goes at once.
     pub deadline: Duration,
     pub ignore_system_jobs: bool,
-}
-
-/// Makes a token. Who asks has drawn its accessor and its secret.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CreateAclToken {
-    /// Without its secret.
-    pub token: ACLToken,
-    pub secret: TokenSecret,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

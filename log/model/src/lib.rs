@@ -25,6 +25,7 @@ mod partial;
 mod recording;
 mod rejection;
 mod report;
+mod rollout;
 mod service;
 mod sink;
 mod template;

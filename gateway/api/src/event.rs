@@ -33,7 +33,7 @@ pub struct Event {
 }
 
 /// The topics that events have. Whoever asks for another one would wait for ever.
-pub const TOPICS: [&str; 16] = [
+pub const TOPICS: [&str; 17] = [
     "Allocation",
     "Deployment",
     "Evaluation",
@@ -50,6 +50,7 @@ pub const TOPICS: [&str; 16] = [
     "HostVolume",
     "CSIVolume",
     "CSIPlugin",
+    "NodePool",
 ];
 
 /// The id of one event, `index.ordinal`: a total order over all events.

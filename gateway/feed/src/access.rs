@@ -5,7 +5,7 @@ use model::{Batch, Event};
 use serde::Serialize;
 use state::State;
 
-use crate::entries::{Entry, Row};
+use crate::entries::{Entry, Object};
 
 /// Topic, key and type of a payload stand for one object.
 const TOPICS: [&str; 5] = ["ACLAuthMethod", "ACLBindingRule", "ACLPolicy", "ACLRole", "ACLToken"];
@@ -70,15 +70,14 @@ impl Access {
                 None => document(state, &named).filter(|_| !named.kind.ends_with("Deleted")),
             };
             if let Some(document) = shown {
-                let row = Row::Access(entries.len() as u32);
-                entries.push(Entry { command, fact, ..entry(named, row, document) });
+                entries.push(Entry { command, fact, ..entry(named, document) });
             }
         }
         entries
     }
 }
 
-fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
+fn entry(named: Named, document: AccessDocument) -> Entry {
     let filter_keys = match &document {
         AccessDocument::Role(role) => vec![role.name.clone()],
         AccessDocument::Rule(rule) => vec![rule.auth_method.clone()],
@@ -90,12 +89,7 @@ fn entry(named: Named, row: Row, document: AccessDocument) -> Entry {
         key: named.key,
         namespace: String::new(),
         filter_keys,
-        row,
-        variable: None,
-        service: None,
-        access: Some(document),
-        gap: None,
-        storage: None,
+        object: Object::Access(document),
         command: 0,
         fact: 0,
     }

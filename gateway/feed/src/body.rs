@@ -3,15 +3,16 @@
 use api::{ServiceRegistration, VariableMetadata};
 use base::Index;
 use bytes::Bytes;
-use model::document::{Allocation, Deployment, Evaluation, Job, Node};
+use model::document::{Allocation, Deployment, Evaluation, Job, Node, NodePool};
 use model::{JobKey, VariableKey};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use state::State;
 
 use super::access::{self, AccessDocument};
-use super::entries::{Entry, Row, metadata};
+use super::entries::{Entry, Object, Row, metadata};
 use super::gap::GapDocument;
+use super::pool;
 use super::service::registration;
 use super::storage::{self, StorageDocument};
 
@@ -59,6 +60,8 @@ struct Payload {
     observation_gap: Option<GapDocument>,
     #[serde(flatten)]
     storage: Option<StorageDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_pool: Option<Box<NodePool>>,
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
@@ -107,33 +110,40 @@ fn json(index: Index, entry: &Entry, shown: Shown) -> Vec<u8> {
 /// The payload of the same object as it was before the batch; `None` if it was not there.
 fn payload_before(before: &State, entry: &Entry) -> Option<Payload> {
     let (key, nothing) = (entry.key.as_str(), Payload::default());
-    let is_there = match entry.row {
-        Row::Node(row) => before.nodes.find(key.parse().ok()?) == Some(row),
-        Row::Job(row) => before.jobs.find(&JobKey::new(&entry.namespace, key)) == Some(row),
-        Row::Eval(row) => before.evals.find(key.parse().ok()?) == Some(row),
-        Row::Alloc(row) => before.allocs.find(key.parse().ok()?) == Some(row),
-        Row::Deployment(row) => before.deployments.find(key.parse().ok()?) == Some(row),
-        Row::Variable(_) => {
+    Some(match &entry.object {
+        Object::Row(row) => return is_row_of(before, entry, *row).then(|| payload(before, entry)),
+        Object::Variable(_) => {
             let key = VariableKey::new(&entry.namespace, key);
-            let metadata = metadata(&key, before.variables.get(&key)?);
-            return Some(Payload { metadata: Some(metadata), ..nothing });
+            Payload { metadata: Some(metadata(&key, before.variables.get(&key)?)), ..nothing }
         }
-        Row::Service(_) => {
-            let alloc = entry.service.as_ref()?.alloc_id.parse().ok()?;
+        Object::Service(service) => {
+            let alloc = service.alloc_id.parse().ok()?;
             let row = before.services.of_alloc(alloc).iter().find(|row| row.service.id == key)?;
-            return Some(Payload { service: Some(registration(row)), ..nothing });
+            Payload { service: Some(registration(row)), ..nothing }
         }
         // Each is one of its own.
-        Row::Gap(_) => return None,
-        Row::Storage(_) => {
+        Object::Gap(_) => return None,
+        Object::Storage(_) => {
             let document = storage::current(before, entry.topic, &entry.namespace, key)?;
-            return Some(Payload { storage: Some(document), ..nothing });
+            Payload { storage: Some(document), ..nothing }
         }
-        Row::Access(_) => {
-            return Some(Payload { access: Some(access::current(before, entry.topic, key)?), ..nothing });
+        Object::Access(_) => Payload { access: Some(access::current(before, entry.topic, key)?), ..nothing },
+        Object::Pool(_) => {
+            Payload { node_pool: Some(Box::new(pool::document(&before.pools, key)?)), ..nothing }
         }
-    };
-    is_there.then(|| payload(before, entry))
+    })
+}
+
+/// Whether the object that an entry names was this row then: a name that is used again has another one.
+fn is_row_of(before: &State, entry: &Entry, row: Row) -> bool {
+    let key = entry.key.as_str();
+    match row {
+        Row::Node(row) => key.parse().is_ok_and(|id| before.nodes.find(id) == Some(row)),
+        Row::Job(row) => before.jobs.find(&JobKey::new(&entry.namespace, key)) == Some(row),
+        Row::Eval(row) => key.parse().is_ok_and(|id| before.evals.find(id) == Some(row)),
+        Row::Alloc(row) => key.parse().is_ok_and(|id| before.allocs.find(id) == Some(row)),
+        Row::Deployment(row) => key.parse().is_ok_and(|id| before.deployments.find(id) == Some(row)),
+    }
 }
 
 /// What turns one document into the other, by RFC 7396. A member that is null is one that is not there.
@@ -151,7 +161,27 @@ fn merge_patch(from: &Value, to: &Value) -> Value {
 
 fn payload(state: &State, entry: &Entry) -> Payload {
     let nothing = Payload::default();
-    match entry.row {
+    match &entry.object {
+        Object::Row(row) => payload_of_row(state, *row),
+        Object::Variable(variable) => {
+            let key = VariableKey::new(&entry.namespace, &entry.key);
+            let deleted = state.variables.get(&key).is_none().then_some(true);
+            Payload { metadata: Some(VariableMetadata::clone(variable)), deleted, ..nothing }
+        }
+        Object::Service(service) => Payload { service: Some(ServiceRegistration::clone(service)), ..nothing },
+        Object::Access(document) => Payload { access: Some(document.clone()), ..nothing },
+        Object::Gap(gap) => Payload { observation_gap: Some(GapDocument::clone(gap)), ..nothing },
+        Object::Storage(was) => {
+            let now = || storage::current(state, entry.topic, &entry.namespace, &entry.key);
+            Payload { storage: was.as_deref().cloned().or_else(now), ..nothing }
+        }
+        Object::Pool(pool) => Payload { node_pool: Some(pool.clone()), ..nothing },
+    }
+}
+
+fn payload_of_row(state: &State, row: Row) -> Payload {
+    let nothing = Payload::default();
+    match row {
         Row::Node(row) => Payload { node: Some(state::node::document(&state.nodes, row)), ..nothing },
         Row::Job(row) => {
             let job = state.jobs.get(row);
@@ -169,18 +199,6 @@ fn payload(state: &State, entry: &Entry) -> Payload {
         Row::Deployment(row) => {
             let document = state::deployment::document(state, state.deployments.get(row));
             Payload { deployment: Some(document), ..nothing }
-        }
-        Row::Variable(_) => {
-            let key = VariableKey::new(&entry.namespace, &entry.key);
-            let deleted = state.variables.get(&key).is_none().then_some(true);
-            Payload { metadata: entry.variable.as_deref().cloned(), deleted, ..nothing }
-        }
-        Row::Service(_) => Payload { service: entry.service.as_deref().cloned(), ..nothing },
-        Row::Access(_) => Payload { access: entry.access.clone(), ..nothing },
-        Row::Gap(_) => Payload { observation_gap: entry.gap.as_deref().cloned(), ..nothing },
-        Row::Storage(_) => {
-            let now = || storage::current(state, entry.topic, &entry.namespace, &entry.key);
-            Payload { storage: entry.storage.as_deref().cloned().or_else(now), ..nothing }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use api::{ServiceRegistration, VariableMetadata};
 use base::Index;
+use model::document::NodePool;
 use model::{
     AllocId, Batch, CommandKind, DeploymentId, EvalId, Event, JobKey, NodeId, Service, Subject, VariableKey,
 };
@@ -19,6 +20,7 @@ use state::{FoldError, State};
 
 use crate::access::{Access, AccessDocument};
 use crate::gap::{self, GapDocument};
+use crate::pool;
 use crate::service::registration;
 use crate::storage::{self, StorageDocument};
 
@@ -33,21 +35,27 @@ pub struct Entry {
     pub namespace: String,
     /// What it can be found by besides its key.
     pub filter_keys: Vec<String>,
-    pub row: Row,
-    /// The variable that it is about: there may be none any more after the batch.
-    pub variable: Option<Box<VariableMetadata>>,
-    /// The instance of a service that it is about: the same.
-    pub service: Option<Box<ServiceRegistration>>,
-    /// What it is about, where that has no row: there may be none any more after the batch.
-    pub access: Option<AccessDocument>,
-    /// What was not seen of another cluster.
-    pub gap: Option<Box<GapDocument>>,
-    /// The volume or plugin that it is about, if the batch removes it: as it was before.
-    pub storage: Option<Box<StorageDocument>>,
+    pub object: Object,
     /// The position of the command that it followed from in its batch.
     pub command: u16,
     /// The position of the fact in its batch that it is listed for.
     pub fact: u16,
+}
+
+/// What an entry is about. There may be none of it any more after the batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    Row(Row),
+    Variable(Box<VariableMetadata>),
+    /// An instance of a service.
+    Service(Box<ServiceRegistration>),
+    Access(AccessDocument),
+    /// What was not seen of another cluster.
+    Gap(Box<GapDocument>),
+    /// A volume or a plugin; as it was before, if the batch removes it.
+    Storage(Option<Box<StorageDocument>>),
+    /// A pool of nodes; as it was before, if the batch removes it.
+    Pool(Box<NodePool>),
 }
 
 /// The row whose state after the batch is the payload.
@@ -58,16 +66,6 @@ pub enum Row {
     Eval(EvalRow),
     Alloc(AllocRow),
     Deployment(DeploymentRow),
-    /// Which one of those that the batch names: variables have no rows.
-    Variable(u32),
-    /// Which one of those that the batch names: services have no rows.
-    Service(u32),
-    /// Which one of those that the batch names: what belongs to access control has no rows.
-    Access(u32),
-    /// Which one of those that the batch names.
-    Gap(u32),
-    /// Which one of those that the batch names: volumes and plugins have no rows.
-    Storage(u32),
 }
 
 pub const NODE: &str = api::TOPICS[4];
@@ -78,6 +76,7 @@ pub const DEPLOYMENT: &str = api::TOPICS[1];
 pub const VARIABLE: &str = api::TOPICS[10];
 pub const SERVICE: &str = api::TOPICS[11];
 pub const RECORDING: &str = api::TOPICS[12];
+pub(crate) const NODE_POOL: &str = api::TOPICS[16];
 
 /// Folds a batch and lists its entries.
 ///
@@ -99,7 +98,6 @@ pub(crate) fn between(before: &State, after: &State, batch: &Batch) -> Vec<Entry
         removed,
         listed: HashSet::new(),
         variables: Vec::new(),
-        services: 0,
         command: 0,
         fact: 0,
         entries: Vec::new(),
@@ -117,6 +115,7 @@ pub(crate) fn between(before: &State, after: &State, batch: &Batch) -> Vec<Entry
     // Behind everything else: ids that readers have stored stay what they were.
     entries.extend(gap::entries(batch));
     entries.extend(storage::entries(before, after, batch));
+    entries.extend(pool::entries(before, after, batch));
     entries
 }
 
@@ -183,7 +182,7 @@ pub(crate) fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::VariableLockReleased(_) => Some("VariableUpdated"),
         Event::ServicesRegistered(_) => Some("ServiceRegistration"),
         Event::ServicesDeregistered(_) => Some("ServiceDeregistration"),
-        // Nomad's stream has nothing of the kind, or `access` or `gap` lists it.
+        // Nomad's stream has nothing of the kind, or `access`, `gap`, `storage` or `pool` lists it.
         _ => None,
     }
 }
@@ -245,8 +244,6 @@ struct Listing<'a> {
     listed: HashSet<(&'static str, Row)>,
     /// Those that the batch names.
     variables: Vec<VariableKey>,
-    /// How many entries are about services.
-    services: u32,
     /// Whose events are listed, and which of them.
     command: u16,
     fact: u16,
@@ -377,7 +374,6 @@ impl Listing<'_> {
         if self.variables.contains(key) {
             return;
         }
-        let row = Row::Variable(self.variables.len() as u32);
         self.variables.push(key.clone());
         self.entries.push(Entry {
             topic: VARIABLE,
@@ -385,12 +381,7 @@ impl Listing<'_> {
             key: key.path.clone(),
             namespace: key.namespace.clone(),
             filter_keys: Vec::new(),
-            row,
-            variable: Some(Box::new(shown)),
-            service: None,
-            access: None,
-            gap: None,
-            storage: None,
+            object: Object::Variable(Box::new(shown)),
             command: self.command,
             fact: self.fact,
         });
@@ -413,20 +404,13 @@ impl Listing<'_> {
     }
 
     fn service(&mut self, kind: &'static str, shown: ServiceRegistration) {
-        let row = Row::Service(self.services);
-        self.services += 1;
         self.entries.push(Entry {
             topic: SERVICE,
             kind,
             key: shown.id.clone(),
             namespace: shown.namespace.clone(),
             filter_keys: vec![shown.job_id.clone(), shown.service_name.clone()],
-            row,
-            variable: None,
-            service: Some(Box::new(shown)),
-            access: None,
-            gap: None,
-            storage: None,
+            object: Object::Service(Box::new(shown)),
             command: self.command,
             fact: self.fact,
         });
@@ -481,28 +465,8 @@ fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
             let JobKey { namespace, id } = state.jobs.get(deployment.job).key.clone();
             (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
-        Row::Access(_) => unreachable!("access control brings its own entries"),
-        Row::Gap(_) => unreachable!("a gap brings its own entry"),
-        Row::Storage(_) => unreachable!("a volume brings its own entry"),
-        Row::Service(_) => unreachable!("a service brings its own entry"),
-        Row::Variable(_) => unreachable!("a variable brings its own entry"),
     };
-    let (variable, service, access, gap, storage) = (None, None, None, None, None);
-    Entry {
-        topic,
-        kind,
-        key,
-        namespace,
-        filter_keys,
-        row,
-        variable,
-        service,
-        access,
-        gap,
-        storage,
-        command: 0,
-        fact: 0,
-    }
+    Entry { topic, kind, key, namespace, filter_keys, object: Object::Row(row), command: 0, fact: 0 }
 }
 
 /// A variable without its items, and without its lock: who knows the id of a lock holds it.

@@ -3,7 +3,7 @@
 use model::{Batch, Event};
 use serde::Serialize;
 
-use crate::entries::{Entry, RECORDING, Row};
+use crate::entries::{Entry, Object, RECORDING};
 
 /// Between these indexes of that cluster nothing is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,24 +23,19 @@ pub(crate) fn entries(batch: &Batch) -> impl Iterator<Item = Entry> {
         Event::ObservationGap(gap) => Some((fact, logged.command, gap)),
         _ => None,
     });
-    gaps.enumerate().map(|(nth, (fact, command, gap))| Entry {
+    gaps.map(|(fact, command, gap)| Entry {
         topic: RECORDING,
         kind: "ObservationGap",
         // As histories name it.
         key: "recording".to_string(),
         namespace: String::new(),
         filter_keys: Vec::new(),
-        row: Row::Gap(nth as u32),
-        variable: None,
-        service: None,
-        access: None,
-        gap: Some(Box::new(GapDocument {
+        object: Object::Gap(Box::new(GapDocument {
             source: gap.source.clone(),
             from: gap.from,
             to: gap.to,
             reason: gap.reason.clone(),
         })),
-        storage: None,
         command,
         fact: fact as u16,
     })

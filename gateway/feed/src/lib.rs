@@ -21,6 +21,7 @@ mod feed;
 mod gap;
 mod lag;
 mod page;
+mod pool;
 mod rendered;
 mod replay;
 mod service;

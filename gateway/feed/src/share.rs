@@ -44,7 +44,7 @@ fn job(entry: &Entry) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entries::{NODE, Row};
+    use crate::entries::{NODE, Object};
 
     fn entry(topic: &'static str, namespace: &str, key: &str, filter_keys: &[&str]) -> Entry {
         Entry {
@@ -53,12 +53,7 @@ mod tests {
             key: key.to_string(),
             namespace: namespace.to_string(),
             filter_keys: filter_keys.iter().map(ToString::to_string).collect(),
-            row: Row::Variable(0),
-            variable: None,
-            service: None,
-            access: None,
-            gap: None,
-            storage: None,
+            object: Object::Pool(Box::default()),
             command: 0,
             fact: 0,
         }

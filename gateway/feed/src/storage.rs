@@ -9,7 +9,7 @@ use serde::Serialize;
 use state::State;
 use state::volume::{Document, Registered, host_document};
 
-use crate::entries::{Entry, Row, kind};
+use crate::entries::{Entry, Object, kind};
 use crate::volume;
 
 pub(crate) const HOST_VOLUME: &str = api::TOPICS[13];
@@ -149,7 +149,6 @@ impl Listing<'_> {
         if !self.listed.insert(named.clone()) {
             return;
         }
-        let row = Row::Storage(self.entries.len() as u32);
         let (topic, kind, key, namespace) = match named {
             Named::Volume(key, kind) => (topic(key.kind), kind, key.id, key.namespace),
             Named::Plugin(id, kind) => (CSI_PLUGIN, kind, id, String::new()),
@@ -160,12 +159,7 @@ impl Listing<'_> {
             key,
             namespace,
             filter_keys,
-            row,
-            variable: None,
-            service: None,
-            access: None,
-            gap: None,
-            storage: was.map(Box::new),
+            object: Object::Storage(was.map(Box::new)),
             command,
             fact,
         });

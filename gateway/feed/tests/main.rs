@@ -1,6 +1,7 @@
 //! The stream over a log that grows when a test says so.
 
 mod access;
+mod pools;
 mod readers;
 mod recording;
 mod resume;

@@ -8,7 +8,7 @@ use state::{Delta, Moment, State};
 
 use crate::support::{Log, busy, everything, purge, read};
 use feed::Feed;
-use feed::entries;
+use feed::entries::{self, Object};
 use feed::{Cursor, StreamEvent};
 use test_world::{World, node_id};
 
@@ -175,6 +175,7 @@ fn instances_of_services_come_and_go_under_their_own_topic() {
     for entry in services {
         assert_eq!((entry.key.as_str(), entry.namespace.as_str()), (id.as_str(), "default"));
         assert_eq!(entry.filter_keys, ["web", "web"]);
-        assert_eq!(entry.service.as_ref().unwrap().port, 80);
+        let Object::Service(service) = &entry.object else { panic!("{entry:?}") };
+        assert_eq!(service.port, 80);
     }
 }

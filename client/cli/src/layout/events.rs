@@ -37,6 +37,7 @@ fn sentence(style: &OutputStyle, event: &Event) -> String {
         "CSIVolume" => csi_volume(&row, &event.kind),
         "HostVolume" => host_volume(&row, &event.kind),
         "CSIPlugin" => plugin(&row),
+        "NodePool" => pool(&row, &event.kind),
         _ => format!("{} {}", event.key, event.kind),
     }
 }
@@ -150,6 +151,11 @@ fn host_volume(row: &Row, kind: &str) -> String {
         "HostVolumeRegistered" => format!("{subject} was described anew"),
         _ => format!("{subject} is {}", row.text("State")),
     }
+}
+
+fn pool(row: &Row, kind: &str) -> String {
+    let happened = if kind == "NodePoolDeleted" { "was deleted" } else { "was written" };
+    format!("node pool {:?} {happened}", row.text("Name"))
 }
 
 fn plugin(row: &Row) -> String {
@@ -279,6 +285,12 @@ mod tests {
                 "NodeStreamEvent",
                 r#"{"Plugin": {"ID": "ebs", "NodesHealthy": 1, "NodesExpected": 2}}"#,
                 "plugin \"ebs\" is healthy on 1 of 2 nodes, with 0 of 0 controllers",
+            ),
+            (
+                "NodePool",
+                "NodePoolDeleted",
+                r#"{"NodePool": {"Name": "gpu"}}"#,
+                "node pool \"gpu\" was deleted",
             ),
         ];
         for (topic, kind, payload, expected) in cases {

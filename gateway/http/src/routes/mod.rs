@@ -123,9 +123,10 @@ pub fn router(api: Api) -> (Router, Gate) {
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
         .layer(from_fn_with_state(state.clone(), read_named))
         .layer(from_fn_with_state(state.clone(), elsewhere::point))
-        .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
         .layer(from_fn_with_state(state.clone(), regions::forward))
+        // Around all that reads a body, or its own much lower bound holds there.
+        .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn_with_state(state.clone(), request_stats::measure))
         .layer(from_fn(answer::contain_panics))
         .layer(from_fn_with_state(state.clone(), audit_layer::record))

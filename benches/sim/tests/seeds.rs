@@ -14,13 +14,19 @@ pub fn seeds_of_gate(layer: Layer) -> u64 {
 }
 
 fn everything_holds(layer: Layer) {
+    let (mut most_astray, mut drifting) = (Duration::ZERO, 0);
     for seed in 0..seeds_of_gate(layer) {
         let verdict = layer.run(Run::of(seed));
         if let Some(violation) = &verdict.violation {
             let story = verdict.story.join("\n");
             panic!("seed {seed}: {violation}\n{}\n{story}\nseed {seed}: {violation}", verdict.options);
         }
+        most_astray = most_astray.max(verdict.astray);
+        drifting += u64::from(verdict.astray > Duration::ZERO);
     }
+    // What nobody sees happen would not be missed either: clocks run away from the true time.
+    assert!(most_astray > Duration::from_secs(1), "{}: at most {most_astray:?}", layer.name());
+    assert!(drifting > seeds_of_gate(layer) / 3, "{}: in {drifting} seeds", layer.name());
 }
 
 #[test]
@@ -31,18 +37,6 @@ fn everything_holds_above_the_log() {
 #[test]
 fn everything_holds_in_the_log() {
     everything_holds(Layer::Log);
-}
-
-/// What nobody sees happen would not be missed either.
-#[test]
-fn clocks_run_away_from_the_true_time() {
-    for layer in Layer::ALL {
-        let astray = (0..6).map(|seed| layer.run(Run::of(seed)).astray);
-        let (most, drifting) = astray.fold((Duration::ZERO, 0), |(most, count), astray| {
-            (most.max(astray), count + u64::from(astray > Duration::ZERO))
-        });
-        assert!(most > Duration::from_secs(1) && drifting > 2, "{}: {most:?} in {drifting}", layer.name());
-    }
 }
 
 #[test]

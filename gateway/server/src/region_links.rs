@@ -83,29 +83,30 @@ impl RegionLinks {
         query: &RolloutQuery,
     ) -> Result<Option<DeploymentStatus>, RegionError> {
         let body = msgpack::to_vec(query).map_err(|error| RegionError::NoAnswer(error.to_string()))?;
-        let mut failure = RegionError::Unknown;
-        for address in self.cluster.servers_of(region).into_iter().take(SERVERS_MAX) {
-            let asked = async {
-                let connection = self.servers.connection_to(region, &address).await?;
-                connection.call_raw(server_method::ROLLOUT, &body, OPEN_MAX).await
-            };
-            match asked.await {
-                Ok(answer) => {
-                    let read = msgpack::from_slice(&answer);
-                    return read.map_err(|error| RegionError::NoAnswer(error.to_string()));
-                }
-                Err(error) => failure = RegionError::Unreachable(format!("{address}: {error}")),
-            }
-        }
-        Err(failure)
+        let body = &body;
+        let ask = |address: String| async move {
+            let connection = self.servers.connection_to(region, &address).await?;
+            connection.call_raw(server_method::ROLLOUT, body, OPEN_MAX).await
+        };
+        let answer = self.first_of(region, ask).await?;
+        msgpack::from_slice(&answer).map_err(|error| RegionError::NoAnswer(error.to_string()))
     }
 
     /// A stream to some server of a region. Whoever answers there lives, so nothing is lost by trying the next one.
     async fn open(&self, region: &str, secrecy: Secrecy) -> Result<Frames, RegionError> {
+        self.first_of(region, |address: String| async move { self.open_at(region, &address, secrecy).await })
+            .await
+    }
+
+    /// What the first server of a region says that can be asked.
+    async fn first_of<T, F>(&self, region: &str, ask: impl Fn(String) -> F) -> Result<T, RegionError>
+    where
+        F: Future<Output = Result<T, RpcError>>,
+    {
         let mut failure = RegionError::Unknown;
         for address in self.cluster.servers_of(region).into_iter().take(SERVERS_MAX) {
-            match self.open_at(region, &address, secrecy).await {
-                Ok(stream) => return Ok(stream),
+            match ask(address.clone()).await {
+                Ok(answer) => return Ok(answer),
                 Err(error) => {
                     tracing::debug!(region, address, %error, "a server of another region cannot be asked");
                     failure = RegionError::Unreachable(format!("{address}: {error}"));

@@ -85,5 +85,5 @@ fn watched(state: &State, own: &str) -> Vec<Watched> {
 
 /// How far this region is.
 pub(crate) fn progress(state: &State, query: &RolloutQuery) -> Option<DeploymentStatus> {
-    rules::deployment::rollout::progress(state, &query.key, &query.rollout)
+    state::deployment::progress(state, &query.key, &query.rollout)
 }

@@ -5,8 +5,8 @@ use model::command::{EvalEnd, ObserveRollout, Plan, RegionProgress, RegisterJob,
 use model::document::{Job, Multiregion, MultiregionRegion, MultiregionStrategy, TaskGroup, UpdateStrategy};
 use model::event::{DeploymentStatusChanged, EvalOutcome};
 use model::{Command, DeploymentStatus as Status, EvalId};
-use rules::deployment::rollout::progress;
 use state::deployment::Deployment;
+use state::deployment::progress;
 use test_world::{World, key};
 
 const REGIONS: [&str; 3] = ["one", "two", "three"];

@@ -77,9 +77,11 @@ fn of_job(path: &str) -> Option<String> {
 
 fn regions_of(server: &AppState, key: &JobKey) -> Vec<String> {
     let state = server.control.state();
-    let block = state.jobs.lookup(key).and_then(|job| job.current().job.multiregion.clone());
-    let block = block.filter(|block| !block.rollout.is_empty());
-    block.map(|block| block.regions.iter().map(|region| region.name.clone()).collect()).unwrap_or_default()
+    let names = state.jobs.lookup(key).and_then(|job| {
+        let block = job.current().job.rollout()?;
+        Some(block.regions.iter().map(|region| region.name.clone()).collect())
+    });
+    names.unwrap_or_default()
 }
 
 /// The answer of this region if it is one of them, else that of the first.

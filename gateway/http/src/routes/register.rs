@@ -39,7 +39,7 @@ async fn register(
 ) -> Answer {
     let Registration { command, warnings, .. } = registration(&server, &write.params, request)?;
     // Its part in this region has been made of it before.
-    if command.job.multiregion.as_ref().is_some_and(|block| block.rollout.is_empty()) {
+    if is_for_all_regions(&command.job) {
         return Err(Failure::invalid("Multiregion: expected the name in these letters"));
     }
     let receipt = server.submit(&write, Command::RegisterJob(Box::new(command))).await?;
@@ -137,7 +137,7 @@ pub(crate) fn checked(
     }
     check_sizes(&job).map_err(Failure::invalid)?;
     // What a dry run is about. What is registered is a part already.
-    if job.multiregion.as_ref().is_some_and(|block| block.rollout.is_empty())
+    if is_for_all_regions(&job)
         && let Some(part) = jobspec::in_region(&job, &server.agent.region)
     {
         job = part;
@@ -263,6 +263,11 @@ fn kept(given: JobSubmission, warnings: &mut Vec<String>) -> Option<JobSubmissio
         return None;
     }
     Some(given)
+}
+
+/// It is no region's part of a job of several.
+fn is_for_all_regions(job: &Job) -> bool {
+    job.multiregion.is_some() && job.rollout().is_none()
 }
 
 pub(crate) fn error_text(errors: &[String]) -> String {

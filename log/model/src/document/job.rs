@@ -184,6 +184,13 @@ pub struct MultiregionStrategy {
     pub on_failure: Option<String>,
 }
 
+impl Job {
+    /// Its regions, if this is the part of one of them: it was registered in each.
+    pub fn rollout(&self) -> Option<&Multiregion> {
+        self.multiregion.as_ref().filter(|regions| !regions.rollout.is_empty())
+    }
+}
+
 impl MultiregionStrategy {
     /// One region that fails has all fail.
     pub const FAIL_ALL: &str = "fail_all";

@@ -2,5 +2,5 @@
 
 pub(crate) mod advance;
 pub(crate) mod decide;
-pub mod rollout;
+pub(crate) mod rollout;
 pub mod texts;

@@ -21,11 +21,10 @@ pub(crate) fn begun(
     priority: u32,
     job: &Job,
 ) -> Option<Event> {
-    let is_rollout = job.multiregion.as_ref().is_some_and(|regions| !regions.rollout.is_empty());
     let updates = job.task_groups.iter().filter_map(|group| group.update.as_ref().or(job.update.as_ref()));
     let deploys = updates.into_iter().any(|update| update.max_parallel.unwrap_or(1) > 0);
     let is_service = job.kind.as_deref() == Some("service");
-    if !is_rollout || !is_service || !deploys || job.stop == Some(true) {
+    if job.rollout().is_none() || !is_service || !deploys || job.stop == Some(true) {
         return None;
     }
     let created = DeploymentCreated {
@@ -39,22 +38,6 @@ pub(crate) fn begun(
         groups: Vec::new(),
     };
     Some(created.into())
-}
-
-/// How far this region is with a rollout, for other regions. Nothing, if it was not registered here.
-pub fn progress(state: &State, key: &JobKey, rollout: &str) -> Option<DeploymentStatus> {
-    let job = state.jobs.lookup(key)?;
-    let is_of = |own: &Job| own.multiregion.as_ref().is_some_and(|regions| regions.rollout == rollout);
-    let mut versions = job.versions.iter().filter(|version| is_of(&version.job)).peekable();
-    versions.peek()?;
-    if !job.is_wanted() {
-        return Some(DeploymentStatus::Cancelled);
-    }
-    let versions: Vec<_> = versions.collect();
-    let deployments = job.deployments.iter().rev().map(|row| state.deployments.get(*row));
-    let newest = deployments.into_iter().find(|known| versions.iter().any(|version| known.is_of(version)));
-    // One that is over is forgotten some day, and there is none where nothing is updated step by step.
-    Some(newest.map_or(DeploymentStatus::Successful, |known| known.status))
 }
 
 /// Does what follows from how far the others are: begins, ends, or fails with them.

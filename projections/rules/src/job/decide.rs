@@ -48,6 +48,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
     let job = wanted(stored, request);
     check_counts(&job, ctx.job_count_max)?;
     let unchanged = stored.is_some_and(|stored| is_registered_so(stored, &job));
+    let priority = request.eval_priority.unwrap_or_else(|| priority_of(&job));
     let mut events: Vec<Event> = Vec::new();
     let job_modify = match stored {
         Some(stored) if unchanged => stored.job_modified,
@@ -60,18 +61,16 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
             let text = format!("the job has {bytes} bytes with all its defaults: expected at most {most}");
             return Err(Rejection::JobInvalid(text));
         }
+        let version = stored.map_or(0, |stored| stored.current().version + 1);
         events.push(Event::JobRegistered(JobRegistered {
             key: key.clone(),
-            version: stored.map_or(0, |stored| stored.current().version + 1),
+            version,
             document,
             submission: request.submission.as_ref().map_or_else(Doc::default, Doc::of),
         }));
-        let version = stored.map_or(0, |stored| stored.current().version + 1);
-        let priority = request.eval_priority.unwrap_or_else(|| priority_of(&job));
         events.extend(rollout::begun(ctx, &key, version, priority, &job));
     }
     if runs_at_once(&job) {
-        let priority = request.eval_priority.unwrap_or_else(|| priority_of(&job));
         let eval = eval::new(ctx, &key, kind, priority, Trigger::JobRegister);
         events.push(EvalCreated { eval: NewEval { job_modify, ..eval } }.into());
     }

@@ -7,4 +7,4 @@ mod view;
 
 pub use crate::row::DeploymentRow;
 pub use state::{Deployment, Deployments, GroupProgress, next_deadline};
-pub use view::document;
+pub use view::{document, progress};

@@ -1,4 +1,5 @@
-use model::document::{Deployment as Document, DeploymentState};
+use model::document::{Deployment as Document, DeploymentState, Job};
+use model::{DeploymentStatus, JobKey};
 
 use super::state::{Deployment, GroupProgress};
 use crate::State;
@@ -42,4 +43,21 @@ fn group(progress: &GroupProgress) -> DeploymentState {
         healthy_allocs: i64::from(progress.healthy),
         unhealthy_allocs: i64::from(progress.unhealthy),
     }
+}
+
+/// How far this region is with a rollout, for other regions. Nothing, if it was not registered here.
+pub fn progress(state: &State, key: &JobKey, rollout: &str) -> Option<DeploymentStatus> {
+    let job = state.jobs.lookup(key)?;
+    let is_of = |own: &Job| own.rollout().is_some_and(|regions| regions.rollout == rollout);
+    let versions: Vec<_> = job.versions.iter().filter(|version| is_of(&version.job)).collect();
+    if versions.is_empty() {
+        return None;
+    }
+    if !job.is_wanted() {
+        return Some(DeploymentStatus::Cancelled);
+    }
+    let deployments = job.deployments.iter().rev().map(|row| state.deployments.get(*row));
+    let newest = deployments.into_iter().find(|known| versions.iter().any(|version| known.is_of(version)));
+    // One that is over is forgotten some day, and there is none where nothing is updated step by step.
+    Some(newest.map_or(DeploymentStatus::Successful, |known| known.status))
 }

@@ -248,7 +248,7 @@ fn created(cx: &PassContext, seed: u64, groups: Vec<DeploymentGoal>) -> Deployme
         key: cx.job.key.clone(),
         version: version.version,
         priority: cx.eval.facts.priority,
-        is_multiregion: version.job.multiregion.as_ref().is_some_and(|regions| !regions.rollout.is_empty()),
+        is_multiregion: version.job.rollout().is_some(),
         status: DeploymentStatus::Running,
         description: description.to_string(),
         groups,

@@ -21,10 +21,11 @@ import { JobView } from "./views/job";
 import { Jobs } from "./views/jobs";
 import { Lanes } from "./views/lanes";
 import { NodeView, Nodes } from "./views/nodes";
-import { Namespaces, Services, Variables, Volumes } from "./views/rest";
+import { Namespaces, Services, Volumes } from "./views/rest";
 import { Run } from "./views/run";
 import { Servers } from "./views/servers";
 import { Topology } from "./views/topology";
+import { Variables } from "./views/variables";
 import { WhatIf } from "./views/whatif";
 
 const PLACES: [string, string][] = [

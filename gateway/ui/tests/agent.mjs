@@ -41,21 +41,35 @@ export async function until(what, condition, ms = 30000) {
 export class Agent {
   static async start(extra = "") {
     const agent = new Agent();
-    agent.home = mkdtempSync(join(tmpdir(), "sojourn-ui-"));
     const [http, rpc, serf] = [await freePort(), await freePort(), await freePort()];
-    agent.address = `http://127.0.0.1:${http}`;
     const config = join(agent.home, "agent.hcl");
     writeFileSync(config, `ports {\n  http = ${http}\n  rpc = ${rpc}\n  serf = ${serf}\n}\n${extra}`);
-    agent.output = "";
-    agent.child = spawn(SOJOURN, ["agent", "-dev", "-node", "one", "-config", config], { stdio: ["ignore", "pipe", "pipe"] });
-    for (const stream of [agent.child.stdout, agent.child.stderr]) {
-      stream.on("data", (piece) => (agent.output = (agent.output + piece).slice(-20000)));
+    return agent.spawned(http, ["agent", "-dev", "-node", "one", "-config", config]);
+  }
+
+  /** What records this one, and shows it. */
+  async recording() {
+    const recorder = new Agent();
+    const http = await freePort();
+    return recorder.spawned(http, ["record", "-from", this.address, "-data-dir", join(recorder.home, "data"), "-http-port", String(http)]);
+  }
+
+  constructor() {
+    this.home = mkdtempSync(join(tmpdir(), "sojourn-ui-"));
+    this.output = "";
+  }
+
+  async spawned(http, args) {
+    this.address = `http://127.0.0.1:${http}`;
+    this.child = spawn(SOJOURN, args, { stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream.on("data", (piece) => (this.output = (this.output + piece).slice(-20000)));
     }
-    await until("the agent answers", () => {
-      if (agent.child.exitCode !== null) throw new Error(agent.output);
-      return fetch(`${agent.address}/v1/status/leader`).then((response) => response.ok);
+    await until("it answers", () => {
+      if (this.child.exitCode !== null) throw new Error(this.output);
+      return fetch(`${this.address}/v1/status/leader`).then((response) => response.ok);
     });
-    return agent;
+    return this;
   }
 
   async stop() {

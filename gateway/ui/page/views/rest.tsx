@@ -1,11 +1,11 @@
-// Services, variables, volumes and namespaces.
+// Services, volumes and namespaces.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { path, put, useGet } from "../api";
 import { bytes, short } from "../format";
-import { Action, Ago, Find, Form, Link, Missing, Section, Status, Table, Title } from "../parts";
-import { address, go, named, namespace } from "../place";
+import { Action, Find, Form, Link, Missing, Section, Status, Table, Title } from "../parts";
+import { address, named, namespace } from "../place";
 
 const matches = (text: string, ...fields: string[]): boolean => fields.some((field) => field.toLowerCase().includes(text.toLowerCase()));
 
@@ -80,137 +80,6 @@ function Service({ name }: { name: string }): JSX.Element {
           ]}
         />
       </section>
-    </>
-  );
-}
-
-interface VariableStub {
-  Namespace: string;
-  Path: string;
-  CreateTime: number;
-  ModifyTime: number;
-  ModifyIndex: number;
-}
-
-interface Variable extends VariableStub {
-  Items: Record<string, string> | null;
-}
-
-export function Variables({ name }: { name?: string }): JSX.Element {
-  return name ? <VariableView name={name} /> : <VariableList />;
-}
-
-/** Lines of NAME=VALUE. */
-function items(text: string): Record<string, string> {
-  const found: Record<string, string> = {};
-  for (const line of text.split("\n").filter((one) => one.trim())) {
-    const cut = line.indexOf("=");
-    if (cut < 1) throw new Error(`“${line}”: expected NAME=VALUE`);
-    found[line.slice(0, cut).trim()] = line.slice(cut + 1);
-  }
-  return found;
-}
-
-function VariableList(): JSX.Element {
-  const [text, setText] = useState("");
-  const { data, error } = useGet<VariableStub[]>(path(["vars"], { namespace: namespace.value, per_page: 1000 }), ["Variable"]);
-  const create = async (fields: FormData): Promise<void> => {
-    const [place, ns] = [String(fields.get("path")).trim(), namespace.value === "*" ? "default" : namespace.value];
-    await put(path(["var", place], { namespace: ns, cas: 0 }), { Path: place, Namespace: ns, Items: items(String(fields.get("items"))) });
-    go(address("variables", `${place}@${ns}`));
-  };
-  return (
-    <>
-      <Title
-        kind="What jobs are given, and secrets"
-        aside={
-          <Form name="New variable" run={create}>
-            <label class="field">
-              <span>Path</span>
-              <input name="path" required placeholder="nomad/jobs/web" />
-            </label>
-            <label class="field">
-              <span>Items, a line each: NAME=VALUE</span>
-              <textarea name="items" rows={6} required />
-            </label>
-          </Form>
-        }
-      >
-        Variables
-      </Title>
-      <div class="tools">
-        <Find value={text} set={setText} what="variables" />
-      </div>
-      {data ? (
-        <section>
-          <Table
-            name="Variables"
-            rows={data.filter((one) => matches(text, one.Path))}
-            of={(one) => `${one.Namespace}/${one.Path}`}
-            columns={[
-              { name: "Path", cell: (one) => <Link to={address("variables", `${one.Path}@${one.Namespace}`)}>{one.Path}</Link> },
-              { name: "Namespace", cell: (one) => one.Namespace },
-              { name: "Changed", cell: (one) => <Ago time={one.ModifyTime} /> },
-            ]}
-          />
-        </section>
-      ) : (
-        <Missing error={error} what="variables" />
-      )}
-    </>
-  );
-}
-
-function VariableView({ name }: { name: string }): JSX.Element {
-  const { id, ns } = named(name);
-  const [isShown, setShown] = useState(false);
-  const { data, error } = useGet<Variable>(path(["var", id], { namespace: ns }), ["Variable"]);
-  if (!data) return <Missing error={error} what="variable" />;
-  const pairs = Object.entries(data.Items ?? {});
-  const where = path(["var", id], { namespace: ns, cas: data.ModifyIndex });
-  return (
-    <>
-      <Title
-        kind={`Variable in ${ns}`}
-        aside={
-          <>
-            <button type="button" aria-pressed={isShown} onClick={() => setShown(!isShown)}>
-              {isShown ? "Hide values" : "Show values"}
-            </button>
-            <Form
-              name="Change"
-              run={(fields) => put(where, { Path: id, Namespace: ns, Items: items(String(fields.get("items"))) })}
-            >
-              <label class="field">
-                <span>Items, a line each: NAME=VALUE</span>
-                <textarea name="items" rows={10} required defaultValue={pairs.map(([key, value]) => `${key}=${value}`).join("\n")} />
-              </label>
-            </Form>
-            <Action
-              name="Delete"
-              kind="danger"
-              ask={`Variable “${id}” is deleted.`}
-              run={async () => {
-                await put(where, undefined, "DELETE");
-                go(address("variables"));
-              }}
-            />
-          </>
-        }
-      >
-        {id}
-      </Title>
-      <Section title="Items" aside={<span class="quiet">changed <Ago time={data.ModifyTime} /></span>}>
-        <Table
-          name="Items"
-          rows={pairs}
-          of={([key]) => key}
-          columns={[
-            { name: "Name", cell: ([key]) => <span class="mono">{key}</span> },
-            { name: "Value", cell: ([, value]) => <span class="mono">{isShown ? value : "••••••••"}</span> },
-          ]}
-        />
-      </Section>
     </>
   );
 }

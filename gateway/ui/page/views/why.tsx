@@ -56,6 +56,8 @@ interface Placed {
 }
 
 interface Answer extends Partial<EvalWhy> {
+  /** Why it is only approximate. */
+  Approximate?: string;
   Evaluation?: EvalWhy | null;
   Placed?: Placed | null;
   NodeNames?: Record<string, string> | null;
@@ -70,6 +72,11 @@ export function Why({ kind, id, ns }: { kind: string; id: string; ns?: string })
   const one = data.Evaluation ?? (data.Groups && data.Decision ? (data as EvalWhy) : null);
   return (
     <>
+      {data.Approximate && (
+        <div class="note warn">
+          <strong>Approximate.</strong> {data.Approximate}
+        </div>
+      )}
       {data.WaitsFor && data.WaitsFor.length > 0 && (
         <Section title="Waits for">
           <ul class="plain">

@@ -19,6 +19,13 @@ export default async function ({ page, agent, open, accessible }) {
   await page.getByRole("button", { name: "Change", exact: true }).click();
   await page.getByText("loud").waitFor();
   assert.deepEqual((await agent.ask("/v1/var/nomad/jobs/web")).Items, { password: "loud" });
+  await page.getByRole("button", { name: "Version 0" }).click();
+  await page.getByRole("region", { name: "Items of version 0" }).getByText("hush").waitFor();
+  await accessible();
+  await page.getByRole("button", { name: "Revert to 0" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revert to 0" }).click();
+  await page.getByRole("button", { name: "Version 1" }).waitFor();
+  assert.deepEqual((await agent.ask("/v1/var/nomad/jobs/web")).Items, { password: "hush", user: "admin" });
   await open("variables/var/nomad/jobs/web@default");
   await page.getByRole("heading", { name: "nomad/jobs/web" }).waitFor();
   await open("variables");

@@ -227,6 +227,11 @@ impl Call {
         self.client_of(namespace, as_of, self.fork())
     }
 
+    /// The region that the caller names; empty for none.
+    pub(crate) fn region(&self) -> &str {
+        self.setting(&REGION, &self.environment.region, "")
+    }
+
     /// The moment that is read; empty for the present.
     pub(crate) fn as_of(&self) -> &str {
         self.args.value(&AS_OF).unwrap_or_default()
@@ -250,7 +255,7 @@ impl Call {
             address: self.address().to_string(),
             basic_auth: self.environment.http_auth.clone(),
             token: self.token().to_string(),
-            region: self.setting(&REGION, &self.environment.region, "").to_string(),
+            region: self.region().to_string(),
             namespace: namespace.to_string(),
             as_of: as_of.to_string(),
             fork: fork.to_string(),

@@ -3,10 +3,11 @@ use std::time::Duration;
 use base::Index;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use model::document::input;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tls::client::{self, ClientOptions};
@@ -192,7 +193,7 @@ impl Client {
         path: &str,
         query: Query,
     ) -> Result<Answer<T>, Error> {
-        self.call(Method::GET, path, query, None::<&()>).await
+        self.call(self.request(Method::GET, path, query), path).await
     }
 
     pub(crate) async fn put<T: DeserializeOwned>(
@@ -201,7 +202,7 @@ impl Client {
         query: Query,
         body: &impl Serialize,
     ) -> Result<Answer<T>, Error> {
-        self.call(Method::PUT, path, query, Some(body)).await
+        self.call(self.request(Method::PUT, path, query).json(body), path).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
@@ -210,7 +211,7 @@ impl Client {
         query: Query,
         body: &impl Serialize,
     ) -> Result<Answer<T>, Error> {
-        self.call(Method::POST, path, query, Some(body)).await
+        self.call(self.request(Method::POST, path, query).json(body), path).await
     }
 
     pub(crate) async fn delete<T: DeserializeOwned>(
@@ -218,26 +219,26 @@ impl Client {
         path: &str,
         query: Query,
     ) -> Result<Answer<T>, Error> {
-        self.call(Method::DELETE, path, query, None::<&()>).await
+        self.call(self.request(Method::DELETE, path, query), path).await
     }
 
     async fn call<T: DeserializeOwned>(
         &self,
-        method: Method,
+        request: RequestBuilder,
         path: &str,
-        query: Query,
-        body: Option<&impl Serialize>,
     ) -> Result<Answer<T>, Error> {
-        let mut request = self.request(method, path, query).timeout(CALL_TIMEOUT);
-        if let Some(body) = body {
-            request = request.json(body);
-        }
+        let Answer { value: text, index, next_token } = self.exchange(request.timeout(CALL_TIMEOUT)).await?;
+        let value =
+            input::from_slice(&text).map_err(|source| Error::Answer { path: path.to_string(), source })?;
+        Ok(Answer { value, index, next_token })
+    }
+
+    /// Apart from what reads the answer, so that it is compiled once and not for every kind of answer.
+    async fn exchange(&self, request: RequestBuilder) -> Result<Answer<Bytes>, Error> {
         let response = self.send(request).await?;
         let index = header(&response, "x-nomad-index").and_then(|text| text.parse().ok()).unwrap_or(0);
         let next_token = header(&response, "x-nomad-nexttoken").map(str::to_string);
-        let text = response.bytes().await.map_err(|e| Error::unreachable(&self.address, &e))?;
-        let value =
-            input::from_slice(&text).map_err(|source| Error::Answer { path: path.to_string(), source })?;
+        let value = response.bytes().await.map_err(|e| Error::unreachable(&self.address, &e))?;
         Ok(Answer { value, index: Index(index), next_token })
     }
 

@@ -11,6 +11,35 @@ use crate::output::{OutputStyle, Paint, Table};
 
 /// The whole plan; `again` is the command that registers it.
 pub(crate) fn whole(style: &OutputStyle, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
+    let mut text = planned(style, job, answer);
+    let index = style.paint(Paint::Bold, &format!("Job Modify Index: {}", answer.job_modify_index));
+    text.push_str(&format!(
+        "{index}\nTo submit the job with version verification run:\n\n{again}\n\n\
+         When running the job with the check-index flag, the job will only be run if the\n\
+         job modify index given matches the server-side version. If the index has\n\
+         changed, another user has modified the job and the plan's results are\n\
+         potentially invalid.\n"
+    ));
+    text
+}
+
+/// The plans of a job in several regions. Each region has indexes of its own, so none is checked by `again`.
+pub(crate) fn in_regions(
+    style: &OutputStyle,
+    job: &Job,
+    answers: &[(String, JobPlanResponse)],
+    again: &str,
+) -> String {
+    let mut text = String::new();
+    for (region, answer) in answers {
+        let heading = style.paint(Paint::Bold, &format!("Region: {region:?}"));
+        text.push_str(&format!("{heading}\n{}", planned(style, job, answer)));
+    }
+    text.push_str(&format!("To submit the job run:\n\n{again}\n"));
+    text
+}
+
+fn planned(style: &OutputStyle, job: &Job, answer: &JobPlanResponse) -> String {
     let mut text = String::new();
     if let Some(diff) = &answer.diff {
         text.push_str(&differences(style, diff));
@@ -29,14 +58,6 @@ pub(crate) fn whole(style: &OutputStyle, job: &Job, answer: &JobPlanResponse, ag
         text.push_str(&style.section("Preemptions", &preemptions(style, preempted)));
         text.push('\n');
     }
-    let index = style.paint(Paint::Bold, &format!("Job Modify Index: {}", answer.job_modify_index));
-    text.push_str(&format!(
-        "{index}\nTo submit the job with version verification run:\n\n{again}\n\n\
-         When running the job with the check-index flag, the job will only be run if the\n\
-         job modify index given matches the server-side version. If the index has\n\
-         changed, another user has modified the job and the plan's results are\n\
-         potentially invalid.\n"
-    ));
     text
 }
 

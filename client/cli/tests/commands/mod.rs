@@ -317,6 +317,54 @@ fn a_plan_ends_with_what_it_would_do() {
 }
 
 #[test]
+fn a_job_in_several_regions_is_planned_in_each() {
+    let file = tempfile::Builder::new().suffix(".nomad.hcl").tempfile().unwrap();
+    let text = r#"
+job "web" {
+  multiregion {
+    region "eu" { count = 2 }
+    region "us" { count = 1 }
+  }
+  group "api" {
+    task "main" {
+      driver = "raw_exec"
+      config { command = "/bin/true" }
+    }
+  }
+}"#;
+    std::fs::write(file.path(), text).unwrap();
+    let path = file.path().to_str().unwrap();
+    let cluster = Cluster::answering(&[
+        ("PUT /v1/job/web/plan?region=eu", r#"{"JobModifyIndex": 7}"#),
+        (
+            "PUT /v1/job/web/plan?region=us",
+            r#"{"JobModifyIndex": 9, "Annotations": {"DesiredTGUpdates": {"api": {"Place": 1}}}}"#,
+        ),
+    ]);
+    let all = cluster.run(&["job", "plan", "-diff=false", path]);
+    assert_eq!(all.code, 1, "one region places: {}", all.stderr);
+    let [eu, us] = ["Region: \"eu\"\nScheduler dry-run:\n", "Region: \"us\"\nScheduler dry-run:\n"]
+        .map(|heading| all.stdout.find(heading).unwrap_or_else(|| panic!("{}", all.stdout)));
+    assert!(eu < us);
+    assert!(
+        all.stdout.ends_with(&format!("To submit the job run:\n\nsojourn job run {path}\n")),
+        "{}",
+        all.stdout
+    );
+    let json = cluster.run(&["job", "plan", "-json-output", path]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&json["eu"]["JobModifyIndex"], &json["us"]["JobModifyIndex"]), (&7.into(), &9.into()));
+
+    let one = cluster.run(&["job", "plan", "-region=eu", path]);
+    assert_eq!(one.code, 0, "{}", one.stderr);
+    assert!(one.stdout.contains("job run -check-index 7 "), "{}", one.stdout);
+    let cluster = cluster.with("PUT /v1/job/web/plan?region=us", "500 No path to region");
+    let failed = cluster.run(&["job", "plan", path]);
+    assert_eq!(failed.code, 255);
+    assert!(failed.stderr.contains("Error during plan in region \"us\": "), "{}", failed.stderr);
+}
+
+#[test]
 fn why_resolves_ids_and_prints_the_explanation() {
     let cluster = web_cluster();
     let why = r#"{"ID": "web", "Status": "running", "Groups": {"api": {"Wanted": 1, "Running": 1}}}"#;

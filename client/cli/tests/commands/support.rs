@@ -127,7 +127,14 @@ fn answer(stream: &TcpStream, routes: &mut BTreeMap<String, String>) -> Option<S
     }
     let mut sent = vec![0; length];
     reader.read_exact(&mut sent).unwrap();
-    let route = first.split(['?', ' ']).take(2).collect::<Vec<_>>().join(" ");
+    let mut route = first.split(['?', ' ']).take(2).collect::<Vec<_>>().join(" ");
+    // Another region may answer otherwise.
+    let region = first.split(['?', '&', ' ']).find(|part| part.starts_with("region="));
+    if let Some(in_region) = region.map(|region| format!("{route}?{region}"))
+        && routes.contains_key(&in_region)
+    {
+        route = in_region;
+    }
     let body = routes.get(&route).cloned().unwrap_or_else(|| "404 no such route".to_string());
     let (now, later) = body.split_once('|').map_or((body.as_str(), None), |(now, later)| (now, Some(later)));
     if let Some(later) = later {

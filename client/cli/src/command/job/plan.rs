@@ -1,4 +1,8 @@
+use std::collections::BTreeMap;
+
 use api::{JobPlanRequest, JobPlanResponse};
+use futures_util::future::try_join_all;
+use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run, TEMPLATE, VERBOSE};
 use crate::flags::Flag;
@@ -17,7 +21,7 @@ pub(super) static COMMAND: Command = Command {
     arguments: "<path>",
     summary: "Show what registering a job would change; nothing is registered.",
     details: "The path is a job file, or - for standard input. The exit code is 0 when no allocations would be created or destroyed, \
-        1 when some would, 255 on errors.",
+        1 when some would, 255 on errors. A job in several regions is planned in each of them, or in the one that -region names.",
     flags: &[
         &[&DIFF, &POLICY_OVERRIDE, &JSON_OUTPUT, &VAULT_NAMESPACE, &TEMPLATE],
         JOB_FILE_FLAGS,
@@ -51,15 +55,39 @@ async fn plan(call: &Call) -> Outcome {
         diff: call.args.given_switch(&DIFF).unwrap_or(true),
         policy_override: call.args.switch(&POLICY_OVERRIDE),
     };
+    let regions = job.multiregion.as_ref().map_or(&[][..], |block| &block.regions);
+    if !regions.is_empty() && call.region().is_empty() {
+        let names = regions.iter().map(|region| region.name.as_str());
+        let answers = try_join_all(names.map(|name| planned_in(&client, name, &id, &request))).await?;
+        if let Some(format) = format {
+            let by_region: BTreeMap<_, _> = answers.iter().map(|(name, answer)| (name, answer)).collect();
+            format.print(&by_region)?;
+        } else {
+            write_out(layout::plan::in_regions(&style, &job, &answers, &again(call, path, None)));
+        }
+        return Ok(u8::from(answers.iter().any(|(_, answer)| moves_allocations(answer))));
+    }
     let answer = client.plan(&id, &request).await;
     let answer = answer.map_err(|error| anyhow::anyhow!("Error during plan: {error}"))?;
     if let Some(format) = format {
         format.print(&answer)?;
     } else {
-        let again = again(call, path, answer.job_modify_index);
+        let again = again(call, path, Some(answer.job_modify_index));
         write_out(layout::plan::whole(&style, &job, &answer, &again));
     }
     Ok(u8::from(moves_allocations(&answer)))
+}
+
+async fn planned_in(
+    client: &Client,
+    region: &str,
+    id: &str,
+    request: &JobPlanRequest,
+) -> Result<(String, JobPlanResponse), Failure> {
+    let answer = client.in_region(region).plan(id, request).await;
+    let answer =
+        answer.map_err(|error| anyhow::anyhow!("Error during plan in region {region:?}: {error}"))?;
+    Ok((region.to_string(), answer))
 }
 
 fn moves_allocations(answer: &JobPlanResponse) -> bool {
@@ -70,17 +98,20 @@ fn moves_allocations(answer: &JobPlanResponse) -> bool {
         > 0
 }
 
-/// The command that registers exactly this plan.
-fn again(call: &Call, path: &str, index: u64) -> String {
-    let mut flags = format!("-check-index {index}");
+/// The command that registers what was planned; with an index, exactly that.
+fn again(call: &Call, path: &str, index: Option<u64>) -> String {
+    let mut command = format!("{} job run", call.program);
+    if let Some(index) = index {
+        command.push_str(&format!(" -check-index {index}"));
+    }
     for flag in [&VAR, &VAR_FILE] {
-        flags.extend(call.args.values(flag).iter().map(|given| format!(" -{}={given}", flag.name())));
+        command.extend(call.args.values(flag).iter().map(|given| format!(" -{}={given}", flag.name())));
     }
     if !call.namespace().is_empty() {
-        flags.push_str(&format!(" -namespace={}", call.namespace()));
+        command.push_str(&format!(" -namespace={}", call.namespace()));
     }
     if call.args.given_switch(&HCL2_STRICT) == Some(false) {
-        flags.push_str(" -hcl2-strict=false");
+        command.push_str(" -hcl2-strict=false");
     }
-    format!("{} job run {flags} {path}", call.program)
+    format!("{command} {path}")
 }

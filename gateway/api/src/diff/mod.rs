@@ -64,8 +64,12 @@ pub fn jobs(old: Option<&Job>, new: &Job, detail: Detail) -> JobDiff {
 }
 
 /// A job without the parts that servers fill in from others: a change is shown where it was written. A task has its group's
-/// restart policy, and a group a Consul block, though nobody wrote one.
+/// restart policy, and a group a Consul block, though nobody wrote one. A job of several regions has the mark by which they
+/// find each other.
 fn without_defaults(mut job: Object) -> Object {
+    if let Some(regions) = job.get_mut("Multiregion").and_then(Value::as_object_mut) {
+        regions.remove("Rollout");
+    }
     let groups = job.get_mut("TaskGroups").and_then(Value::as_array_mut);
     for group in groups.into_iter().flatten().filter_map(Value::as_object_mut) {
         if group.get("Consul").is_some_and(is_empty_consul) {

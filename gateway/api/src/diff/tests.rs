@@ -201,3 +201,14 @@ fn what_servers_fill_in_from_elsewhere_is_no_change_of_its_own() {
     let diff = jobs(Some(&job(&old)), &job(&new), Detail::Contextual);
     assert_eq!(diff.task_groups[0].tasks[0].objects[0].name, "RestartPolicy", "its own is shown");
 }
+
+#[test]
+fn the_mark_of_a_job_of_several_regions_is_no_change() {
+    let of = |count: u64, rollout: &str| {
+        let mut web = web();
+        web["Multiregion"] = json!({"Regions": [{"Name": "eu", "Count": count}], "Rollout": rollout});
+        job(&web)
+    };
+    assert_eq!(jobs(Some(&of(2, "7f3a")), &of(2, ""), Detail::Contextual).kind, NONE);
+    assert_eq!(jobs(Some(&of(2, "7f3a")), &of(3, ""), Detail::Contextual).objects[0].name, "Multiregion");
+}

@@ -439,6 +439,7 @@ impl Run {
                 replaced: failed.replaced,
                 replaced_after: failed.replaced_after.summary(),
             }),
+            nodes_down_alive: self.tracker.down_alive(),
             first_node_error: self.fleet.shared.first_error(),
             reader: StreamReport::new(&[reader], span),
             subscribers: (!deliveries.is_empty()).then(|| StreamReport::new(&deliveries, span)),

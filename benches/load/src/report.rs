@@ -81,6 +81,8 @@ pub struct StepReport {
     pub first_node_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureReport>,
+    /// Nodes that were down though they send heartbeats, since the run began.
+    pub nodes_down_alive: u64,
     pub reader: StreamReport,
     pub subscribers: Option<StreamReport>,
 }
@@ -320,6 +322,15 @@ impl StepReport {
                 format!(
                     "the server ended the reader's stream {} times: what was placed meanwhile may not have been seen",
                     self.reader.interruptions
+                ),
+            );
+        }
+        if self.nodes_down_alive > 0 {
+            row(
+                "warning",
+                format!(
+                    "{} nodes were down though they send heartbeats: what was on them was replaced as well",
+                    self.nodes_down_alive
                 ),
             );
         }

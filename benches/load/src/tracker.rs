@@ -33,6 +33,8 @@ struct Jobs {
     /// Allocations placed on each node, where nodes fail.
     on_nodes: HashMap<u128, u64>,
     failed: Option<Failed>,
+    /// Nodes that were down and had not been let fail.
+    down_alive: HashSet<u128>,
     waiting: HashMap<u32, (Wait, oneshot::Sender<()>)>,
     step: Step,
 }
@@ -202,6 +204,11 @@ impl Tracker {
         Some((failed, lost))
     }
 
+    /// Nodes that were down though they send heartbeats, since the run began.
+    pub(crate) fn down_alive(&self) -> u64 {
+        self.jobs().down_alive.len() as u64
+    }
+
     /// True once all failed nodes are down and what was on them is replaced.
     pub(crate) fn is_recovered(&self) -> bool {
         self.failure().is_none_or(|(failed, lost)| failed.all_down() && failed.replaced >= lost)
@@ -217,11 +224,16 @@ impl Tracker {
         for alloc in &seen.allocs {
             jobs.see(&self.0, now, *alloc);
         }
-        if let Some(failed) = &mut jobs.failed {
-            let new =
-                seen.down.iter().filter(|node| failed.nodes.contains(node) && failed.down.insert(**node));
-            for _ in new {
-                failed.down_after.record(now.saturating_sub(failed.at));
+        for node in &seen.down {
+            match &mut jobs.failed {
+                Some(failed) if failed.nodes.contains(node) => {
+                    if failed.down.insert(*node) {
+                        failed.down_after.record(now.saturating_sub(failed.at));
+                    }
+                }
+                _ => {
+                    jobs.down_alive.insert(*node);
+                }
             }
         }
         let totals = jobs.totals();
@@ -365,6 +377,7 @@ mod tests {
         seen(&[on(2, 13), on(2, 13)], &[10]);
         assert!(!tracker.is_recovered());
         seen(&[], &[11]);
+        assert_eq!(tracker.down_alive(), 1, "12 was to live");
         let (failed, lost) = tracker.failure().unwrap();
         assert_eq!((failed.replaced, lost, tracker.is_recovered()), (1, 1, true));
         assert_eq!(failed.down_after.summary().unwrap().count, 2);

@@ -222,7 +222,7 @@ async fn a_volume_that_has_grown_is_expanded_when_it_is_mounted_next() {
     let storage = storage(&base);
     with_volume(&servers);
     let to = CsiCapacityRange { required_bytes: 4096, limit_bytes: 0 };
-    servers.change(|cluster| drop(cluster.expansions.insert("data".into(), to)));
+    servers.change(|cluster| cluster.expansions.extend([("data".into(), to)]));
     servers.assign(plugin_alloc(&storage, monolith()));
     servers.assign(user_alloc(2, STAYS));
     // Not to be passed by trying once more.

@@ -28,7 +28,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
 }
 
 fn of_expansions(state: &State, rng: &mut Rng) -> Vec<Event> {
-    let awaited: Vec<VolumeKey> = state.expansions.iter().map(|(volume, _)| volume.clone()).collect();
+    let awaited: Vec<&VolumeKey> = state.expansions.iter().map(|(volume, _)| volume).collect();
     match one(&awaited, rng) {
         Some(volume) if rng.below(2) == 0 => {
             let node = (rng.below(2) == 0).then(NodeId::default);

@@ -247,9 +247,8 @@ commands! {
     146 DetachCsiClaim { volume: VolumeKey, alloc: AllocId, node: Option<NodeId> },
     /// Nothing is left to be detached.
     147 ReleaseCsiClaim { volume: VolumeKey, alloc: AllocId },
-    /// The controller has made a CSI volume larger, and its plugin says that a node has to see to what is on it.
+    /// A CSI volume has grown, and a node has to see to what is on it; then, that a node which has it has done so for that much.
     255 AwaitCsiExpansion { volume: VolumeKey, required_bytes: i64, limit_bytes: i64 },
-    /// A node that has the volume has done that, for at least so many bytes.
     256 EndCsiExpansion { volume: VolumeKey, node: NodeId, required_bytes: i64 },
     148 SetEventCursor(Box<SetEventCursor>),
     /// Its reader has done with everything up to there. An older position changes nothing.

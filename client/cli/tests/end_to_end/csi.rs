@@ -84,16 +84,21 @@ fn a_volume_of_a_plugin_is_made_used_kept_as_a_snapshot_and_deleted() {
     agent.run(&["volume", "create", &larger]).expect_success();
     assert_eq!(seen("/v1/volume/csi/data")["Capacity"], 2 << 20);
 
+    let runs = || {
+        let allocs = seen("/v1/job/user/allocations");
+        allocs.as_array().is_some_and(|all| all.iter().any(|alloc| alloc["ClientStatus"] == "running"))
+    };
     agent.run(&["job", "stop", "-detach", "user"]).expect_success();
-    until("it is detached", || !attached.exists());
+    until("it is detached", || !runs() && !attached.exists());
 
     // Made larger while nobody has it: the next one to mount it expands it, and no other.
     let largest = file("largest.hcl", VOLUME.replace("capacity_min = \"1MiB\"", "capacity_min = \"3MiB\""));
     agent.run(&["volume", "create", &largest]).expect_success();
     for _ in 0..2 {
-        agent.run(&["job", "run", &user]).expect_success();
+        agent.run(&["job", "run", "-detach", &user]).expect_success();
+        until("it runs again", runs);
         agent.run(&["job", "stop", "-detach", "user"]).expect_success();
-        until("it is detached", || !attached.exists());
+        until("it is detached", || !runs() && !attached.exists());
     }
     until("nobody has it", || agent.run(&["volume", "delete", "data"]).code == 0);
     assert!(!greeting.exists(), "what was stored is gone");

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
+use tls::client::ClientOptions;
 
 use super::Attributes;
 
@@ -144,8 +145,9 @@ async fn patiently(cloud: &Cloud, probe: &Probe) -> Result<Found, String> {
 
 async fn ask(cloud: &Cloud, probe: &Probe) -> Result<Found, String> {
     let base = probe.address.as_deref().unwrap_or(cloud.base).trim_end_matches('/').to_string();
+    let tls = tls::client::config_for(&base, &ClientOptions::default()).map_err(|error| error.to_string())?;
     let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-    let http = builder.build().map_err(|error| base::reasons(&error))?;
+    let http = builder.tls_backend_preconfigured(tls).build().map_err(|error| base::reasons(&error))?;
     let mut headers = HeaderMap::new();
     for (name, value) in cloud.headers {
         headers.insert(*name, HeaderValue::from_static(value));

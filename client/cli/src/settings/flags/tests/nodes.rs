@@ -145,7 +145,7 @@ fn a_node_looks_for_its_cloud_as_the_operator_says() {
     let file = "client {\n fingerprint \"env_gce\" {\n retry_attempts = -1\n exit_on_failure = true\n }\n}";
     let settings = read_all(&[("a.hcl", file)], &["-dev"]).unwrap();
     let address = |name: &str| (name == "DO_ENV_URL").then(|| "http://10.0.0.1/".to_string());
-    let probes = super::super::clouds::with_addresses(&settings.client.clouds, address);
+    let probes = crate::settings::clouds_with_addresses(&settings.client.clouds, address);
     let gce = &probes["env_gce"];
     assert_eq!((gce.retry_attempts, gce.exit_on_failure, gce.retry_interval.as_secs()), (-1, true, 2));
     assert_eq!(probes["env_digitalocean"].address.as_deref(), Some("http://10.0.0.1/"));

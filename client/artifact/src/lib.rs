@@ -32,7 +32,7 @@ mod unpack;
 
 use std::process::ExitCode;
 
-pub use request::{Answer, Limits, Mode, Owner, Request, Rights};
+pub use request::{Answer, ExtraPath, Limits, Mode, Owner, Request, Rights};
 
 /// The first argument of a child.
 ///

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,48 @@ pub struct Limits {
     pub disable_artifact_inspection: bool,
     /// The child may touch whatever its user may.
     pub disable_filesystem_isolation: bool,
+    /// What it may touch besides what it needs.
+    #[serde(default)]
+    pub extra_paths: Vec<ExtraPath>,
+}
+
+/// A path of the host that children may touch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtraPath {
+    pub path: PathBuf,
+    /// With all that is in it.
+    pub is_directory: bool,
+    pub read: bool,
+    pub write: bool,
+    /// Files and directories are made in it, and removed.
+    pub create: bool,
+    pub execute: bool,
+}
+
+impl FromStr for ExtraPath {
+    type Err = &'static str;
+
+    /// `KIND:MODE:PATH`, as `d:rx:/opt/bin`.
+    fn from_str(text: &str) -> Result<ExtraPath, Self::Err> {
+        const EXPECTED: &str = "expected KIND:MODE:PATH, with f or d for a file or directory, some of r, w, c and x, and a path that begins with /";
+        let mut parts = text.splitn(3, ':');
+        let (Some(kind), Some(mode), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(EXPECTED);
+        };
+        let known = matches!(kind, "f" | "d") && mode.chars().all(|letter| "rwcx".contains(letter));
+        if !known || !path.starts_with('/') {
+            return Err(EXPECTED);
+        }
+        let has = |letter| mode.contains(letter);
+        Ok(ExtraPath {
+            path: PathBuf::from(path),
+            is_directory: kind == "d",
+            read: has('r'),
+            write: has('w'),
+            create: has('c'),
+            execute: has('x'),
+        })
+    }
 }
 
 impl Limits {
@@ -96,6 +139,7 @@ impl Limits {
             decompression_size_limit: 100 * 1000 * 1000 * 1000,
             disable_artifact_inspection: false,
             disable_filesystem_isolation: false,
+            extra_paths: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use landlock::{
 };
 
 use crate::FetchError;
-use crate::request::{Confinement, Request};
+use crate::request::{Confinement, ExtraPath, Request};
 use crate::source::Kind;
 
 /// The newest rights that this release knows of. Older kernels enforce those that they know.
@@ -106,6 +106,8 @@ pub fn confine(request: &Request, kind: Kind) -> Result<Confinement, FetchError>
         readable.extend(HOME.map(|name| home.join(name)));
     }
     readable.extend(NAMED_FILES.iter().filter_map(std::env::var_os).map(PathBuf::from));
+    let extra = request.limits.extra_paths.iter().map(|extra| (&extra.path, rights(extra)));
+    let extra: Vec<_> = extra.flat_map(|(path, rights)| path_beneath_rules([path], rights)).collect();
     let confined = || {
         Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
@@ -115,6 +117,7 @@ pub fn confine(request: &Request, kind: Kind) -> Result<Confinement, FetchError>
             .add_rules(path_beneath_rules(programs, run))?
             .add_rules(path_beneath_rules(["/dev/null"], AccessFs::ReadFile | AccessFs::WriteFile))?
             .add_rules(path_beneath_rules(written, write))?
+            .add_rules(extra)?
             .restrict_self()
     };
     let status: landlock::RestrictionStatus = confined()
@@ -124,6 +127,25 @@ pub fn confine(request: &Request, kind: Kind) -> Result<Confinement, FetchError>
         RulesetStatus::PartiallyEnforced => Confinement::Partial,
         RulesetStatus::NotEnforced => Confinement::Missing,
     })
+}
+
+/// What the operator allows with a path. Of a file only what is done with files: the kernel refuses more.
+fn rights(extra: &ExtraPath) -> BitFlags<AccessFs> {
+    let mut rights = BitFlags::empty();
+    let mut add = |wanted: bool, of_files: BitFlags<AccessFs>, of_directories: BitFlags<AccessFs>| {
+        if wanted {
+            rights |= of_files;
+        }
+        if wanted && extra.is_directory {
+            rights |= of_directories;
+        }
+    };
+    add(extra.read, AccessFs::ReadFile.into(), AccessFs::ReadDir.into());
+    add(extra.write, AccessFs::WriteFile | AccessFs::Truncate, BitFlags::empty());
+    let made = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::MakeSym;
+    add(extra.create, BitFlags::empty(), made | AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::Refer);
+    add(extra.execute, AccessFs::Execute.into(), BitFlags::empty());
+    rights
 }
 
 #[cfg(test)]
@@ -208,6 +230,35 @@ mod tests {
             std::fs::copy("/bin/true", &program).unwrap();
             assert!(!run(program.to_str().unwrap(), Path::new("")), "what was fetched is not run");
         });
+    }
+
+    #[test]
+    fn an_operator_can_allow_more() {
+        let base = tempfile::tempdir().unwrap();
+        let mut request = request(base.path());
+        let out = base.path().join("out");
+        std::fs::create_dir(base.path().join("made")).unwrap();
+        for given in [format!("d:r:{}", out.display()), format!("d:wc:{}/made", base.path().display())] {
+            request.limits.extra_paths.push(given.parse().unwrap());
+        }
+        std::thread::scope(|scope| {
+            let confined = scope.spawn(|| match confine(&request, Kind::Http).unwrap() {
+                Confinement::Missing => eprintln!("skipped: the kernel has no Landlock"),
+                _ => {
+                    std::fs::read(out.join("secret")).unwrap();
+                    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1);
+                    assert!(std::fs::write(out.join("new"), "x").is_err());
+                    let made = base.path().join("made/file");
+                    std::fs::write(&made, "x").unwrap();
+                    assert!(std::fs::read(&made).is_err());
+                    std::fs::remove_file(&made).unwrap();
+                }
+            });
+            confined.join().unwrap();
+        });
+        for wrong in ["", "d:/opt", "x:r:/opt", "f:rq:/opt", "d:r:opt"] {
+            assert!(wrong.parse::<ExtraPath>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -179,7 +179,8 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     settings.alloc_dir =
         settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
     // In development too: a server in the same process finds the node's id in the directory.
-    let identity = NodeIdentity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
+    let identity = NodeIdentity::load(&settings.state_dir, settings.id_of_host)
+        .map_err(io("read the node's identity"))?;
     let store = match settings.ephemeral {
         true => Store::disabled(),
         false => Store::open(&settings.state_dir.join("state.db"))?,
@@ -208,6 +209,11 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         resources.devices = plugins.devices.first().await;
     }
     host_volumes::fingerprint(&settings, &mut node).await;
+    let wanted = |name: &str| settings.fingerprint_filter.allows(name);
+    let cloud = fingerprint::cloud::find(&settings.clouds, Path::new("/"), wanted).await;
+    let cloud = cloud.map_err(AgentError::Fingerprint)?;
+    node.attributes.0.extend(cloud.attributes);
+    node.links.0.extend(cloud.links);
     if settings.fingerprint_filter.allows("secrets_plugins") {
         node.attributes.0.extend(secret_plugins::fingerprint(&settings.common_plugin_dir).await);
     }

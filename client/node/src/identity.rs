@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha512};
 
 /// The id names the node to everybody; the secret proves it to the servers.
 #[derive(Clone)]
@@ -26,15 +27,17 @@ impl std::fmt::Debug for NodeIdentity {
 }
 
 impl NodeIdentity {
-    /// Reads the identity of an earlier agent, or generates and stores one.
+    /// Reads the identity of an earlier agent, or generates and stores one. `of_host`: a new id follows from the host, so that
+    /// a node whose disk was lost is the same node. Two agents on one host must not ask for that.
     ///
     /// # Errors
     /// When the files cannot be read or written, or hold no UUID: a node must not register as another one by
     /// accident.
-    pub fn load(state_dir: &Path) -> io::Result<NodeIdentity> {
+    pub fn load(state_dir: &Path, of_host: bool) -> io::Result<NodeIdentity> {
+        let new_node = || if of_host { id_of_host() } else { new_id() };
         Ok(NodeIdentity {
-            id: load_or_create(&state_dir.join("client-id"))?,
-            secret: load_or_create(&state_dir.join("secret-id"))?,
+            id: load_or_create(&state_dir.join("client-id"), new_node)?,
+            secret: load_or_create(&state_dir.join("secret-id"), new_id)?,
         })
     }
 }
@@ -85,9 +88,39 @@ pub fn intro_token(state_dir: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// As [`NodeIdentity::load`]; the directory is made when it is missing.
-pub fn node_id(state_dir: &Path) -> io::Result<Uuid> {
+pub fn node_id(state_dir: &Path, of_host: bool) -> io::Result<Uuid> {
     std::fs::create_dir_all(state_dir)?;
-    Ok(NodeIdentity::load(state_dir)?.id)
+    Ok(NodeIdentity::load(state_dir, of_host)?.id)
+}
+
+/// By chance where the host does not say who it is.
+fn id_of_host() -> Uuid {
+    host_uuid(Path::new("/")).and_then(|text| hashed(&text)).unwrap_or_else(|| {
+        tracing::warn!("this host has no UUID: the id of the node is one by chance");
+        new_id()
+    })
+}
+
+/// The host's own UUID as its board says it, which only root may read, or as its system does.
+fn host_uuid(root: &Path) -> Option<String> {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let of_board = read("sys/class/dmi/id/product_uuid").map(|text| text.trim().to_lowercase());
+    of_board.filter(|text| is_uuid(text)).or_else(|| {
+        let id = read("etc/machine-id")?.trim().to_lowercase();
+        let parts = [id.get(..8)?, id.get(8..12)?, id.get(12..16)?, id.get(16..20)?, id.get(20..)?];
+        Some(parts.join("-")).filter(|text| is_uuid(text))
+    })
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.parse::<Uuid>().is_ok_and(|id| id.to_string() == text)
+}
+
+/// As Nomad makes an id of that of a host, so that a node stays the same one when it changes over.
+fn hashed(host: &str) -> Option<Uuid> {
+    let digest = Sha512::digest(host);
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]).parse().ok()
 }
 
 fn new_id() -> Uuid {
@@ -96,13 +129,13 @@ fn new_id() -> Uuid {
     Uuid::from_random(bytes)
 }
 
-fn load_or_create(path: &Path) -> io::Result<Uuid> {
+fn load_or_create(path: &Path, new: impl FnOnce() -> Uuid) -> io::Result<Uuid> {
     match std::fs::read_to_string(path) {
         Ok(text) => text.trim().to_lowercase().parse().map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let id = new_id();
+            let id = new();
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
             file.write_all(id.to_string().as_bytes())?;
@@ -120,12 +153,37 @@ mod tests {
     #[test]
     fn a_node_stays_who_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let first = NodeIdentity::load(dir.path()).unwrap();
-        let again = NodeIdentity::load(dir.path()).unwrap();
+        let first = NodeIdentity::load(dir.path(), false).unwrap();
+        let again = NodeIdentity::load(dir.path(), false).unwrap();
         assert_eq!((first.id, first.secret), (again.id, again.secret));
         assert_ne!(first.id, first.secret);
         assert!(!format!("{first:?}").contains(&first.secret.to_string()), "a secret is not printed");
         std::fs::write(dir.path().join("client-id"), "broken").unwrap();
-        assert!(NodeIdentity::load(dir.path()).is_err());
+        assert!(NodeIdentity::load(dir.path(), false).is_err());
+    }
+
+    /// The hash is a published one: of SHA-512, the first half of which Nomad writes as a UUID.
+    #[test]
+    fn a_new_node_can_have_an_id_that_follows_from_its_host() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(host_uuid(root.path()), None);
+        std::fs::create_dir_all(root.path().join("etc")).unwrap();
+        std::fs::write(root.path().join("etc/machine-id"), "0123456789abcdef0123456789abcdef\n").unwrap();
+        assert_eq!(host_uuid(root.path()).as_deref(), Some("01234567-89ab-cdef-0123-456789abcdef"));
+        let dmi = root.path().join("sys/class/dmi/id");
+        std::fs::create_dir_all(&dmi).unwrap();
+        std::fs::write(dmi.join("product_uuid"), "Not Specified\n").unwrap();
+        assert_eq!(host_uuid(root.path()).as_deref(), Some("01234567-89ab-cdef-0123-456789abcdef"));
+        std::fs::write(dmi.join("product_uuid"), "C20AD4D7-6F12-4F2B-9C3E-0A1B2C3D4E5F\n").unwrap();
+        let uuid = host_uuid(root.path()).unwrap();
+        assert_eq!(uuid, "c20ad4d7-6f12-4f2b-9c3e-0a1b2c3d4e5f");
+        assert_eq!(hashed(&uuid).unwrap().to_string(), "2dadc228-7e18-ffe9-90c5-79b641ea45ec");
+
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let first = NodeIdentity::load(one.path(), true).unwrap();
+        let same = NodeIdentity::load(other.path(), true).unwrap();
+        assert_eq!(first.id == same.id, host_uuid(Path::new("/")).is_some());
+        assert_ne!(first.secret, same.secret);
+        assert_eq!(NodeIdentity::load(one.path(), false).unwrap().id, first.id, "what is stored wins");
     }
 }

@@ -61,6 +61,7 @@ pub mod vault;
 
 pub use agent::{Agent, AgentError, LocalNode};
 pub use contact::{Beat, ServerContact};
+pub use fingerprint::cloud;
 pub use heartbeat::{Missed, wait_after_miss};
 pub use identity::node_id;
 pub use rpc::WireServers;

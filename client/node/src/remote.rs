@@ -10,8 +10,8 @@ use model::document::{Allocation, Node};
 use serde_json::Value;
 use tokio::time::sleep;
 use wire::messages::{
-    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
-    WorkloadIdentityRequest,
+    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeExpandedRequest,
+    CsiVolumeUnpublishRequest, WorkloadIdentityRequest,
 };
 
 use crate::alloc::status;
@@ -68,6 +68,12 @@ pub trait ServerQueries: fmt::Debug + Send + Sync {
         request: CsiVolumeClaimRequest,
     ) -> BoxFuture<'_, Result<CsiVolumeClaimResponse, ServerError>>;
 
+    /// See [`ServerClient::volume_expanded`].
+    ///
+    /// # Errors
+    /// As above.
+    fn volume_expanded(&self, request: CsiVolumeExpandedRequest) -> BoxFuture<'_, Result<(), ServerError>>;
+
     /// See [`ServerClient::unpublish_volume`].
     ///
     /// # Errors
@@ -116,6 +122,13 @@ impl<S: ServerClient> ServerQueries for AskedServers<S> {
         Box::pin(async move {
             let Some(server) = self.server.upgrade() else { return std::future::pending().await };
             server.claim_volume(request).await
+        })
+    }
+
+    fn volume_expanded(&self, request: CsiVolumeExpandedRequest) -> BoxFuture<'_, Result<(), ServerError>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            server.volume_expanded(request).await
         })
     }
 

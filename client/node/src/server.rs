@@ -8,8 +8,8 @@ use model::document::{Allocation, Node};
 use serde_json::Value;
 use template::Dependency;
 use wire::messages::{
-    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
-    PlacedAlloc, ServiceRegistration, WorkloadIdentityRequest,
+    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeExpandedRequest,
+    CsiVolumeUnpublishRequest, PlacedAlloc, ServiceRegistration, WorkloadIdentityRequest,
 };
 
 use crate::drain::ShutdownDrain;
@@ -138,6 +138,12 @@ pub trait ServerClient: Send + Sync + 'static {
         &self,
         request: CsiVolumeClaimRequest,
     ) -> impl Future<Output = Result<CsiVolumeClaimResponse, ServerError>> + Send;
+
+    /// It has been expanded, as the claim's answer asked for.
+    fn volume_expanded(
+        &self,
+        request: CsiVolumeExpandedRequest,
+    ) -> impl Future<Output = Result<(), ServerError>> + Send;
 
     /// It has been unmounted again.
     fn unpublish_volume(

@@ -13,6 +13,7 @@ use crate::artifacts::ArtifactSettings;
 use crate::csi::CsiSettings;
 use crate::dns::DnsSettings;
 use crate::driver::registry::{BuiltinDriver, PluginConfigs};
+use crate::fingerprint::cloud::Probes;
 use crate::log_shipping::sink::SinkAddress;
 use crate::network::NetworkSettings;
 use crate::services::consul::Consul;
@@ -26,6 +27,8 @@ pub struct NodeSettings {
     pub state_dir: PathBuf,
     /// One directory an allocation; made 0711.
     pub alloc_dir: PathBuf,
+    /// A new node is given an id that follows from the host.
+    pub id_of_host: bool,
     /// All allocations are destroyed when the agent stops; retries come after a second.
     pub dev: bool,
     /// The directories go with the agent: nothing is stored in them for the next one.
@@ -50,6 +53,12 @@ pub struct NodeSettings {
     pub capacity: Capacity,
     /// Empty for the interface of the default route.
     pub network_interface: String,
+    /// Megabits a second, in place of what interfaces say of themselves; 0 measures.
+    pub network_speed_mbits: u64,
+    /// Addresses of IPv6 stand before those of IPv4.
+    pub ipv6_first: bool,
+    /// Services of tasks may be registered with the servers.
+    pub service_discovery: bool,
     /// Networks of groups.
     pub network: NetworkSettings,
     /// Where services are found by the DNS; `None` for nowhere.
@@ -62,9 +71,11 @@ pub struct NodeSettings {
     pub drivers: Vec<&'static BuiltinDriver>,
     /// Which of them this node has.
     pub driver_filter: NameFilter,
-    /// Which parts of the host are looked at: `arch`, `cgroup`, `cpu`, `host`, `memory`, `network`, `nomad`, `signal` and
-    /// `storage`.
+    /// Which parts of the host are looked at: `arch`, `cgroup`, `cpu`, `host`, `memory`, `network`, `nomad`, `signal`,
+    /// `storage` and the clouds.
     pub fingerprint_filter: NameFilter,
+    /// How the clouds are looked for that this machine may be in.
+    pub clouds: Probes,
     pub host_volumes: BTreeMap<String, HostVolume>,
     /// Where volumes are made that servers ask for.
     pub host_volumes_dir: PathBuf,

@@ -214,6 +214,15 @@ pub(crate) struct Write {
     pub access: Access,
 }
 
+impl Write {
+    /// One that comes with this one, of a name of its own: under the same name it would be taken for a repetition. `mask` tells apart
+    /// what comes with one request, and is not zero.
+    pub(crate) fn beside(&self, mask: u8) -> Write {
+        let request = RequestId(Uuid::from_random(self.request.0.0.map(|byte| byte ^ mask)));
+        Write { request, ..self.clone() }
+    }
+}
+
 /// A write of somebody who is not known yet: whatever token comes with it, which may have expired, is not looked at.
 pub(crate) struct Newcomer(pub Write);
 

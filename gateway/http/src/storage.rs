@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::State;
 use wire::messages::{
-    CsiAttachRequest, CsiAttachResponse, CsiControllerQuery, CsiDetachRequest, CsiNodeDetachRequest,
-    CsiSecrets, Empty, method,
+    CsiAttachRequest, CsiAttachResponse, CsiCapacityRange, CsiControllerQuery, CsiDetachRequest,
+    CsiNodeDetachRequest, CsiSecrets, CsiVolumeClaimResponse, Empty, method,
 };
 
 use crate::app_state::AppState;
@@ -69,7 +69,7 @@ impl Storage {
     /// # Errors
     /// 500: there are secrets, and this server cannot open them.
     pub(crate) fn with_secrets(&self, volume: &CSIVolume) -> Result<CSIVolume, Failure> {
-        let secrets = Map(self.secrets(&volume.namespace, &volume.id)?);
+        let secrets = CsiSecrets(Map(self.secrets(&volume.namespace, &volume.id)?));
         Ok(CSIVolume { secrets, ..volume.clone() })
     }
 
@@ -82,23 +82,31 @@ impl Storage {
         Ok(items.into_iter().collect())
     }
 
-    /// What the node that claims it has to know: the volume, and what its controller says when it attaches it.
+    /// What the node that claims it has to know: the volume, what its controller says when it attaches it, and whether it has grown.
     ///
     /// # Errors
     /// 404: it is not registered. 500: its controller, or none is reached.
-    pub async fn attach(
-        &self,
-        key: &VolumeKey,
-        alloc: AllocId,
-    ) -> Result<(CSIVolume, BTreeMap<String, String>), Failure> {
+    pub async fn attach(&self, key: &VolumeKey, alloc: AllocId) -> Result<CsiVolumeClaimResponse, Failure> {
         let state = self.0.control.state();
         let known = state.volumes.csi(&key.namespace, &key.id);
         let volume = self.with_secrets(known.ok_or_else(|| Failure::not_found("volume not found"))?)?;
         let Some(claim) = state.claims.get(key, alloc).map(|claimed| claimed.claim.clone()) else {
             return Err(Failure::internal("the claim was released meanwhile"));
         };
+        // Whoever may not write to it cannot make its file system larger.
+        let expansion = state.expansions.get(key).filter(|_| !claim.read_only);
+        let expansion = expansion.map(|awaited| CsiCapacityRange {
+            required_bytes: awaited.required_bytes,
+            limit_bytes: awaited.limit_bytes,
+        });
+        let answer = |volume, publish_context| CsiVolumeClaimResponse {
+            volume: Some(volume),
+            publish_context,
+            expansion,
+            ..CsiVolumeClaimResponse::default()
+        };
         if !claim.attached {
-            return Ok((volume, BTreeMap::new()));
+            return Ok(answer(volume, Map::default()));
         }
         let request = |query| CsiAttachRequest {
             volume_id: claim.external_volume.clone(),
@@ -107,13 +115,13 @@ impl Storage {
             access_mode: claim.access_mode.clone(),
             mount_options: volume.mount_options.clone(),
             read_only: claim.read_only,
-            secrets: CsiSecrets(volume.secrets.clone()),
+            secrets: volume.secrets.clone(),
             volume_context: volume.context.clone(),
             query,
         };
-        let answer: CsiAttachResponse =
+        let attached: CsiAttachResponse =
             self.controller(&claim.plugin, method::CSI_CONTROLLER_ATTACH, request).await?;
-        Ok((volume, answer.publish_context.0))
+        Ok(answer(volume, attached.publish_context))
     }
 
     /// Has a controller detach what was claimed. A volume that is forgotten has no secrets any more.

@@ -44,6 +44,14 @@ pub fn samples(name: &str) -> Vec<Event> {
             CsiClaimReleased { volume: smallest(), alloc: AllocId::default() }.into(),
             CsiClaimReleased { volume: volume(), alloc: alloc() }.into(),
         ],
+        "CsiExpansionAwaited" => vec![
+            CsiExpansionAwaited { volume: smallest(), required_bytes: 0, limit_bytes: 0 }.into(),
+            CsiExpansionAwaited { volume: volume(), required_bytes: 3 << 40, limit_bytes: 4 << 40 }.into(),
+        ],
+        "CsiExpansionEnded" => vec![
+            CsiExpansionEnded { volume: smallest(), node: None }.into(),
+            CsiExpansionEnded { volume: volume(), node: Some(node()) }.into(),
+        ],
         other => crate::samples_cursors::samples(other),
     }
 }

@@ -247,6 +247,9 @@ commands! {
     146 DetachCsiClaim { volume: VolumeKey, alloc: AllocId, node: Option<NodeId> },
     /// Nothing is left to be detached.
     147 ReleaseCsiClaim { volume: VolumeKey, alloc: AllocId },
+    /// A CSI volume has grown, and a node has to see to what is on it; then, that a node which has it has done so for that much.
+    255 AwaitCsiExpansion { volume: VolumeKey, required_bytes: i64, limit_bytes: i64 },
+    256 EndCsiExpansion { volume: VolumeKey, node: NodeId, required_bytes: i64 },
     148 SetEventCursor(Box<SetEventCursor>),
     /// Its reader has done with everything up to there. An older position changes nothing.
     149 AckEventCursor { name: String, after: EventPosition },

@@ -40,6 +40,15 @@ where
     assert!(doc.0.len() <= whole.len() + 2);
 }
 
+/// Whatever prints a volume, in a log or a failed test.
+#[test]
+fn secrets_of_a_volume_are_not_shown() {
+    let mut volume = CSIVolume { id: "data".into(), ..CSIVolume::default() };
+    volume.secrets.0.insert("key".into(), "opensesame".into());
+    let shown = format!("{volume:?}");
+    assert!(shown.contains("data") && !shown.contains("opensesame"), "{shown}");
+}
+
 #[test]
 fn what_is_zero_costs_nothing() {
     assert_eq!(Doc::of(&Job::default()).0.len(), 1);

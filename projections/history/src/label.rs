@@ -24,6 +24,8 @@ fn of_cluster(event: &Event) -> String {
         Event::NamespaceDeleted(e) => format!("namespace/{}", e.name),
         Event::VolumeRegistered(e) => format!("volume/{}/{}", e.volume.namespace, e.volume.id),
         Event::VolumeDeregistered(e) => format!("volume/{}/{}", e.volume.namespace, e.volume.id),
+        Event::CsiExpansionAwaited(e) => format!("volume/{}/{}", e.volume.namespace, e.volume.id),
+        Event::CsiExpansionEnded(e) => format!("volume/{}/{}", e.volume.namespace, e.volume.id),
         Event::AclPolicyUpserted(e) => format!("acl-policy/{}", e.name),
         Event::AclPolicyDeleted(e) => format!("acl-policy/{}", e.name),
         Event::AclRoleUpserted(e) => format!("acl-role/{}", e.role),

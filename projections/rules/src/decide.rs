@@ -5,8 +5,8 @@ use state::State;
 
 use crate::decision::{Context, Decision};
 use crate::{
-    acl, alloc, claim, cursor, deployment, erasure, eval, gc, job, keyring, leftovers, namespace, node,
-    operator, plan, pool, recording, service, sink, variable, volume,
+    acl, alloc, claim, cursor, deployment, erasure, eval, expansion, gc, job, keyring, leftovers, namespace,
+    node, operator, plan, pool, recording, service, sink, variable, volume,
 };
 
 /// Judges a command on a state.
@@ -107,6 +107,12 @@ fn decide_alone(
         Command::DeregisterVolume { volume, force } => volume::deregister(state, volume, *force),
         Command::ClaimCsiVolume { volume, alloc, node } => claim::claim(state, *node, volume, *alloc),
         Command::DetachCsiClaim { volume, alloc, node } => claim::detach(state, volume, *alloc, *node),
+        Command::AwaitCsiExpansion { volume, required_bytes, limit_bytes } => {
+            expansion::awaited(state, volume, *required_bytes, *limit_bytes)
+        }
+        Command::EndCsiExpansion { volume, node, required_bytes } => {
+            expansion::ended(state, volume, *node, *required_bytes)
+        }
         Command::ReleaseCsiClaim { volume, alloc } => Ok(claim::release(state, volume, *alloc)),
         Command::SetEventCursor(wanted) => cursor::set(state, ctx, wanted),
         Command::AckEventCursor { name, after } => cursor::acknowledge(state, ctx, name, *after),

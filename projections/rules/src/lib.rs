@@ -17,6 +17,7 @@ mod decision;
 pub mod deployment;
 pub mod erasure;
 mod eval;
+mod expansion;
 pub mod fork;
 mod gc;
 mod job;
@@ -38,4 +39,6 @@ pub use decide::decide;
 pub use decision::{Context, Decision, repeated};
 pub use gc::{COLLECTED_MAX, due as job_due};
 pub use job::decide::{JOB_COUNT_MAX, check_counts};
-pub use volume::{check_csi as check_csi_volume, check_host as check_host_volume};
+pub use volume::{
+    check_csi as check_csi_volume, check_host as check_host_volume, described_anew as csi_volume_anew,
+};

@@ -4,8 +4,9 @@ use model::{Doc, NodeId, Rejection, VolumeKey, VolumeKind};
 use state::State;
 use state::volume::{Document, Registered, is_used};
 
-use crate::claim;
+use crate::claim::{self, external_id};
 use crate::decision::{Context, Decision};
+use crate::expansion;
 
 const CSI_ACCESS: [&str; 5] = [
     "single-node-reader-only",
@@ -20,11 +21,44 @@ const ATTACHMENT: [&str; 2] = ["file-system", "block-device"];
 
 /// Storage that a CSI plugin manages becomes known, or is described anew.
 pub fn register_csi(state: &State, document: &CSIVolume) -> Result<Decision, Rejection> {
-    check_csi(state, document)?;
-    let namespace = namespace(&document.namespace);
-    let key = VolumeKey::new(VolumeKind::Csi, &namespace, &document.id);
-    let document = CSIVolume { namespace, ..document.clone() };
-    Ok(registered(state, key, Doc::of(&document)))
+    let document = described_anew(state, document);
+    check_csi(state, &document)?;
+    let key = VolumeKey::new(VolumeKind::Csi, &document.namespace, &document.id);
+    let before = state.volumes.csi(&document.namespace, &document.id);
+    let moves = before.is_some_and(|before| !is_same_storage(before, &document));
+    let mut decision = registered(state, key.clone(), Doc::of(&document));
+    if moves {
+        decision.events.extend(expansion::forgotten(state, &key));
+    }
+    Ok(decision)
+}
+
+/// The volume as it is known once it is described so: what its plugin has said of the same storage stays, as far as the new
+/// description does not speak of it.
+pub fn described_anew(state: &State, document: &CSIVolume) -> CSIVolume {
+    let mut document = CSIVolume { namespace: namespace(&document.namespace), ..document.clone() };
+    let Some(before) = state.volumes.csi(&document.namespace, &document.id) else { return document };
+    if document.external_id.is_empty() && document.plugin_id == before.plugin_id {
+        document.external_id.clone_from(&before.external_id);
+    }
+    if !is_same_storage(before, &document) {
+        return document;
+    }
+    if document.topologies.is_empty() {
+        document.topologies.clone_from(&before.topologies);
+    }
+    if document.context.is_empty() {
+        document.context.clone_from(&before.context);
+    }
+    if document.capacity == 0 {
+        document.capacity = before.capacity;
+    }
+    document
+}
+
+/// Plugins do not know of each other: two may call different things the same.
+fn is_same_storage(one: &CSIVolume, other: &CSIVolume) -> bool {
+    (&one.plugin_id, external_id(one)) == (&other.plugin_id, external_id(other))
 }
 
 /// Whether the volume may become known, or be described so.
@@ -39,15 +73,13 @@ pub fn check_csi(state: &State, document: &CSIVolume) -> Result<(), Rejection> {
     required("PluginID", "the name of a plugin", &document.plugin_id)?;
     check_modes(modes, &CSI_ACCESS)?;
     check_namespace(state, &namespace)?;
-    if !document.secrets.is_empty() {
+    if !document.secrets.0.is_empty() {
         return invalid("Secrets", "none: they belong into the variable csi/ID of the volume's namespace");
     }
     let key = VolumeKey::new(VolumeKind::Csi, &namespace, &document.id);
-    if let Some(before) = state.volumes.csi(&namespace, &document.id) {
-        let moves = before.plugin_id != document.plugin_id || before.external_id != document.external_id;
-        if moves && is_used(state, &key) {
-            return Err(Rejection::VolumeInUse(key));
-        }
+    let before = state.volumes.csi(&namespace, &document.id);
+    if before.is_some_and(|before| !is_same_storage(before, document)) && is_used(state, &key) {
+        return Err(Rejection::VolumeInUse(key));
     }
     Ok(())
 }
@@ -125,6 +157,7 @@ pub fn deregister(state: &State, key: &VolumeKey, force: bool) -> Result<Decisio
         return Err(Rejection::VolumeInUse(key.clone()));
     }
     let mut events = claim::forgotten(state, key);
+    events.extend(expansion::forgotten(state, key));
     events.push(VolumeDeregistered { volume: key.clone() }.into());
     Ok(Decision::of(events))
 }

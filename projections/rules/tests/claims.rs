@@ -3,7 +3,7 @@
 use base::Duration;
 use model::command::{Plan, RegisterJob};
 use model::document::{CSIInfo, CSINodeInfo, CSIVolume, CSIVolumeCapability, VolumeRequest};
-use model::{AllocId, Command, NodeStatus, Rejection, VolumeKey, VolumeKind};
+use model::{AllocId, Command, EPOCH, NodeStatus, Rejection, VolumeKey, VolumeKind};
 use rules::Decision;
 use test_world::{World, job_document, node_document, node_id};
 
@@ -172,5 +172,59 @@ fn a_volume_with_a_claim_is_forgotten_by_force_alone_and_its_claims_with_it() {
     assert!(matches!(story.submit(deregister(false)), Err(Rejection::VolumeInUse(_))), "not detached yet");
     story.submit(deregister(true)).unwrap();
     assert_eq!((story.state.claims.iter().count(), story.state.volumes.len()), (0, 0));
+    story.check_replay();
+}
+
+fn grown(story: &mut World, required_bytes: i64) -> Decision {
+    let volume = volume_key();
+    story.submit(Command::AwaitCsiExpansion { volume, required_bytes, limit_bytes: 0 }).unwrap()
+}
+
+fn expanded(story: &mut World, node: u128, required_bytes: i64) -> Result<Decision, Rejection> {
+    let volume = volume_key();
+    story.submit(Command::EndCsiExpansion { volume, node: node_id(node), required_bytes })
+}
+
+fn awaited(story: &World) -> Option<i64> {
+    story.state.expansions.get(&volume_key()).map(|awaited| awaited.required_bytes)
+}
+
+#[test]
+fn a_volume_that_has_grown_is_to_be_expanded_until_a_node_that_has_it_has_done_so() {
+    let mut story = story(SINGLE, false);
+    assert!(grown(&mut story, 7).events.is_empty(), "servers of earlier releases do not know of it");
+    story.submit(Command::RaiseEpoch { epoch: EPOCH }).unwrap();
+    grown(&mut story, 7);
+    assert!(grown(&mut story, 7).events.is_empty(), "nothing changed");
+    let refused = expanded(&mut story, 1, 7).unwrap_err().to_string();
+    assert_eq!(refused, "invalid volume: NodeID: expected a node that has the volume");
+    claim(&mut story, "web[0]", 1).unwrap();
+    // It grows again while the node is at work.
+    grown(&mut story, 9);
+    assert!(expanded(&mut story, 1, 7).unwrap().events.is_empty());
+    assert_eq!(awaited(&story), Some(9));
+    expanded(&mut story, 1, 9).unwrap();
+    assert!(expanded(&mut story, 1, 9).unwrap().events.is_empty());
+    assert_eq!(awaited(&story), None);
+    let other = VolumeKey::new(VolumeKind::Csi, "default", "other");
+    let unknown = Command::AwaitCsiExpansion { volume: other, required_bytes: 7, limit_bytes: 0 };
+    assert!(matches!(story.submit(unknown), Err(Rejection::VolumeUnknown(_))));
+    story.check_replay();
+}
+
+#[test]
+fn nobody_expands_a_volume_that_is_forgotten_or_is_another_one() {
+    let mut story = story(SINGLE, false);
+    story.submit(Command::RaiseEpoch { epoch: EPOCH }).unwrap();
+    story.report(1, &[("web[0]", "complete")]).unwrap();
+    story.report(2, &[("web[1]", "complete")]).unwrap();
+    grown(&mut story, 7);
+    let volume = story.state.volumes.csi("default", "data").unwrap().clone();
+    let moved = CSIVolume { external_id: "vol-2".into(), ..volume.clone() };
+    story.submit(Command::RegisterCsiVolume { volume: Box::new(moved) }).unwrap();
+    assert_eq!(awaited(&story), None);
+    grown(&mut story, 7);
+    story.submit(Command::DeregisterVolume { volume: volume_key(), force: false }).unwrap();
+    assert_eq!(awaited(&story), None);
     story.check_replay();
 }

@@ -3,8 +3,8 @@
 use base::Duration;
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
 use model::document::{
-    CSIInfo, CSIVolume, CSIVolumeCapability, HostVolume, HostVolumeCapability, HostVolumeInfo, Namespace,
-    VolumeRequest,
+    CSIInfo, CSITopology, CSIVolume, CSIVolumeCapability, HostVolume, HostVolumeCapability, HostVolumeInfo,
+    Namespace, VolumeRequest,
 };
 use model::event::{EvalOutcome, NewEval};
 use model::{Command, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
@@ -107,6 +107,52 @@ fn a_volume_is_registered_described_anew_and_forgotten() {
 }
 
 #[test]
+fn what_a_plugin_said_of_a_volume_stays_where_a_new_description_does_not_speak_of_it() {
+    let zone =
+        |name: &str| CSITopology { segments: [("zone".to_string(), name.to_string())].into_iter().collect() };
+    let made = CSIVolume {
+        external_id: "vol-1".into(),
+        topologies: vec![zone("a")].into(),
+        context: [("fs".to_string(), "7".to_string())].into_iter().collect(),
+        capacity: 9,
+        ..csi("data")
+    };
+    let known = |world: &World| world.state.volumes.csi("default", "data").unwrap().clone();
+    let mut world = World::new();
+    register_csi(&mut world, &made).unwrap();
+    register_csi(&mut world, &CSIVolume { name: "Data".into(), ..csi("data") }).unwrap();
+    assert_eq!(known(&world), CSIVolume { name: "Data".into(), namespace: "default".into(), ..made.clone() });
+    register_csi(&mut world, &CSIVolume { topologies: vec![zone("b")].into(), ..csi("data") }).unwrap();
+    assert_eq!(
+        (known(&world).topologies, known(&world).context),
+        (vec![zone("b")].into(), made.context.clone())
+    );
+    // Another thing, whether by its name or because another plugin calls it the same.
+    for other in [
+        CSIVolume { external_id: "vol-2".into(), ..csi("data") },
+        CSIVolume { external_id: "vol-1".into(), plugin_id: "efs".into(), ..csi("data") },
+    ] {
+        register_csi(&mut world, &made).unwrap();
+        register_csi(&mut world, &other).unwrap();
+        assert_eq!(known(&world), CSIVolume { namespace: "default".into(), ..other });
+    }
+    world.check_replay();
+}
+
+/// A volume without a name of the plugin's is called by its id there.
+#[test]
+fn a_volume_in_use_may_be_described_by_the_name_that_its_plugin_has_for_it() {
+    let mut story = World::new();
+    ready_node(&mut story);
+    register_csi(&mut story, &csi("data")).unwrap();
+    mounted(&mut story, "csi", "data");
+    register_csi(&mut story, &CSIVolume { external_id: "data".into(), ..csi("data") }).unwrap();
+    let other_plugin = CSIVolume { external_id: "data".into(), plugin_id: "efs".into(), ..csi("data") };
+    assert!(matches!(register_csi(&mut story, &other_plugin), Err(Rejection::VolumeInUse(_))));
+    story.check_replay();
+}
+
+#[test]
 fn what_makes_no_volume_is_refused_by_its_field() {
     let mut world = World::new();
     world.register_node(1, "r1").unwrap();
@@ -128,7 +174,7 @@ fn what_makes_no_volume_is_refused_by_its_field() {
             "RequestedCapabilities.AttachmentMode: expected file-system or block-device",
         ),
         (
-            with(|v| drop(v.secrets.insert("key".into(), "s3cret".into()))),
+            with(|v| drop(v.secrets.0.insert("key".into(), "s3cret".into()))),
             "Secrets: expected none: they belong into the variable csi/ID of the volume's namespace",
         ),
     ] {

@@ -213,6 +213,8 @@ impl State {
             Event::CsiVolumeClaimed(e) => self.claims.claimed(at, e),
             Event::CsiClaimDetached(e) => self.claims.detached(at, e),
             Event::CsiClaimReleased(e) => self.claims.released(at, e),
+            Event::CsiExpansionAwaited(e) => self.expansions.awaited(e),
+            Event::CsiExpansionEnded(e) => self.expansions.ended(e),
             Event::EventCursorSet(e) => self.cursors.was_set(at, e),
             Event::EventCursorAcked(e) => self.cursors.acked(at, by, e),
             Event::EventCursorReset(e) => self.cursors.reset(at, e),

@@ -31,6 +31,7 @@ impl State {
                     self.erasure.hash(),
                     self.recording_hash(),
                     self.epoch_hash(),
+                    self.expansions.hash(),
                 ],
             ),
         }
@@ -56,6 +57,7 @@ impl State {
                     self.erasure.recomputed_hash(),
                     self.recording_hash(),
                     self.epoch_hash(),
+                    self.expansions.hash(),
                 ],
             ),
         }
@@ -88,7 +90,7 @@ impl State {
         variables: u64,
         services: u64,
         claims: u64,
-        later: [u64; 5],
+        later: [u64; 6],
     ) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {

@@ -31,6 +31,7 @@ pub(crate) enum Domain {
     Erasure = 31,
     Recording = 32,
     Epoch = 33,
+    CsiExpansions = 34,
 }
 
 impl Domain {

@@ -21,7 +21,7 @@ use crate::requests::Requests;
 use crate::service::Services;
 use crate::sink::Sinks;
 use crate::variable::Variables;
-use crate::volume::{Claims, Volumes};
+use crate::volume::{Claims, Expansions, Volumes};
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +42,8 @@ pub struct State {
     pub volumes: Volumes,
     /// What allocations have of those that plugins manage.
     pub claims: Claims,
+    /// Which of those have to be expanded by the next node that mounts them.
+    pub expansions: Expansions,
     /// How far readers of the event stream have come.
     pub cursors: Cursors,
     /// Where the leader sends the event stream.

@@ -45,6 +45,8 @@ impl Lane {
             | Command::ClaimCsiVolume { .. }
             | Command::DetachCsiClaim { .. }
             | Command::ReleaseCsiClaim { .. }
+            | Command::AwaitCsiExpansion { .. }
+            | Command::EndCsiExpansion { .. }
             | Command::AdvanceDeployment { .. }
             | Command::ObserveRollout(_)
             | Command::AdvanceDrain { .. }

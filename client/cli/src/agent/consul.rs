@@ -73,6 +73,15 @@ fn registration(
     let id = format!("_nomad-{role}-{}-{name}-{tag}", settings.name);
     let check_id = format!("{id}-check");
     let mut check = json!({"CheckID": check_id, "Name": check_name, "Interval": "10s", "Timeout": "2s"});
+    let failures = if role == "client" { config.client_failures } else { config.server_failures };
+    for (key, count) in [
+        ("FailuresBeforeWarning", failures.before_warning),
+        ("FailuresBeforeCritical", failures.before_critical),
+    ] {
+        if count > 0 {
+            check[key] = count.into();
+        }
+    }
     match tag {
         "http" => {
             let scheme = if settings.tls.http { "https" } else { "http" };

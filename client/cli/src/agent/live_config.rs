@@ -134,6 +134,7 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "ports": ports;
         "log_level": log.level;
         "log_json": log.json;
+        "log_include_location": log.include_location;
         "log_file": log.file;
         "log_rotate_bytes": log.rotate_bytes;
         "log_rotate_duration": log.rotate_duration;

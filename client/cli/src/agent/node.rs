@@ -7,7 +7,7 @@ use node::csi::CsiSettings;
 use node::settings::{Capacity, GcSettings, Reserved};
 
 use super::{ProcessContext, advertised};
-use crate::settings::AgentSettings;
+use crate::settings::{AddressFamily, AgentSettings, clouds_with_addresses};
 
 /// Default settings of Connect proxies; jobs read them as `${meta.connect.…}`.
 const CONNECT_META: [(&str, &str); 6] = [
@@ -60,6 +60,10 @@ pub(super) fn node_settings(
             disk_mib: client.disk_total_mb,
         },
         network_interface: client.network_interface.clone(),
+        network_speed_mbits: client.network_speed,
+        ipv6_first: client.preferred_address_family == AddressFamily::Ipv6,
+        service_discovery: client.nomad_service_discovery,
+        id_of_host: client.id_of_host,
         network: client.network.clone(),
         dns: client.dns.clone(),
         min_dynamic_port: client.min_dynamic_port,
@@ -68,6 +72,7 @@ pub(super) fn node_settings(
         drivers: node::drivers::BUILTIN.to_vec(),
         driver_filter: client.drivers.clone(),
         fingerprint_filter: client.fingerprints.clone(),
+        clouds: clouds_with_addresses(&client.clouds, |name| std::env::var(name).ok()),
         host_volumes: client.host_volumes.clone(),
         host_volumes_dir: client.host_volumes_dir.clone().unwrap_or_else(|| state_dir.join("host_volumes")),
         host_volume_plugin_dir: client

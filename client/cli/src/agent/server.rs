@@ -155,7 +155,7 @@ fn own_node(settings: &AgentSettings, home: &Path) -> anyhow::Result<Option<Node
         return Ok(None);
     }
     let dir = settings.client.state_dir.clone().unwrap_or_else(|| home.join("client"));
-    let id =
-        node::node_id(&dir).with_context(|| format!("cannot read the node's id in {}", dir.display()))?;
+    let id = node::node_id(&dir, settings.client.id_of_host)
+        .with_context(|| format!("cannot read the node's id in {}", dir.display()))?;
     Ok(Some(NodeId(id)))
 }

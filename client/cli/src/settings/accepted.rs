@@ -51,6 +51,7 @@ fn text(blocks: &BTreeSet<Vec<String>>, outer: &[String]) -> String {
         let name = path.last().expect("a path has a name");
         let label = match name.as_str() {
             "keyring" => " \"aead\"",
+            "fingerprint" => " \"env_aws\"",
             name if LABELLED.contains(&name) => " \"x\"",
             _ => "",
         };

@@ -59,7 +59,17 @@ pub(super) fn artifacts(config: &mut ArtifactConfig, mut section: Section, refus
     refused.set(&mut section, "disable_artifact_inspection", &mut limits.disable_artifact_inspection);
     refused.set(&mut section, "disable_filesystem_isolation", &mut limits.disable_filesystem_isolation);
     refused.set(&mut section, "set_environment_variables", &mut config.set_environment_variables);
-    refused.keys(&mut section, &[("filesystem_isolation_extra_paths", "")]);
+    let mut extra = Vec::new();
+    refused.list(&mut section, "filesystem_isolation_extra_paths", &mut extra);
+    for given in extra {
+        match given.parse() {
+            Ok(path) => limits.extra_paths.push(path),
+            Err(why) => {
+                let text = format!("filesystem_isolation_extra_paths: \"{given}\": {why}");
+                refused.also(Err(section.wrong(text)));
+            }
+        }
+    }
     refused.done(section);
 }
 

@@ -7,7 +7,7 @@ use jobspec::config::Section;
 use model::Autopilot;
 use server::gossip::{Key, TEXT_MAX};
 
-use super::unsupported::Refused;
+use super::unsupported::{Refusal, Refused};
 use super::value::ConfigValue;
 use super::{AgentSettings, ServerSettings};
 
@@ -18,10 +18,10 @@ const EXPECT_MAX: u32 = 99;
 const ADDRESSES_MAX: usize = 64;
 
 /// Keys of Nomad Enterprise, and their defaults.
-const AUTOPILOT: [(&str, &str); 3] = [
-    ("enable_redundancy_zones", "false"),
-    ("disable_upgrade_migration", "false"),
-    ("enable_custom_upgrades", "false"),
+const AUTOPILOT: [Refusal; 3] = [
+    ("enable_redundancy_zones", "false", "of Nomad Enterprise"),
+    ("disable_upgrade_migration", "false", "of Nomad Enterprise"),
+    ("enable_custom_upgrades", "false", "of Nomad Enterprise"),
 ];
 
 #[derive(Clone, Debug, PartialEq)]

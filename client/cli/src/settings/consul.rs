@@ -6,7 +6,7 @@ use base::Duration;
 use jobspec::ImpliedIdentity;
 use jobspec::config::Section;
 
-use super::unsupported::Refused;
+use super::unsupported::{Refusal, Refused};
 use super::vault;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -38,24 +38,28 @@ pub(crate) struct ConsulConfig {
     pub server_http_check_name: String,
     pub server_rpc_check_name: String,
     pub server_serf_check_name: String,
+    /// How often checks of this agent fail before Consul warns, and before it calls them critical; 0 for Consul's own.
+    pub client_failures: Failures,
+    pub server_failures: Failures,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failures {
+    pub before_warning: u32,
+    pub before_critical: u32,
 }
 
 /// Keys that ask for what is not there, and the values that change nothing.
-const ELSEWHERE: [(&str, &str); 6] = [
-    ("client_failures_before_critical", "0"),
-    ("client_failures_before_warning", "0"),
-    ("grpc_address", ""),
-    ("grpc_ca_file", ""),
-    ("server_failures_before_critical", "0"),
-    ("server_failures_before_warning", "0"),
-];
+const ELSEWHERE: [Refusal; 2] = [("grpc_address", "", NO_PROXIES), ("grpc_ca_file", "", NO_PROXIES)];
+
+const NO_PROXIES: &str = "no proxies of a service mesh run here";
 
 /// Keys without effect: agents do not look for each other in Consul, and register what they advertise anyway.
 const WITHOUT_EFFECT: [&str; 5] =
     ["allow_unauthenticated", "checks_use_advertise", "client_auto_join", "server_auto_join", "share_ssl"];
 
 impl ConsulConfig {
-    fn usual() -> ConsulConfig {
+    pub(super) fn usual() -> ConsulConfig {
         let text = str::to_string;
         ConsulConfig {
             address: text("127.0.0.1:8500"),
@@ -80,6 +84,8 @@ impl ConsulConfig {
             server_http_check_name: text("Nomad Server HTTP Check"),
             server_rpc_check_name: text("Nomad Server RPC Check"),
             server_serf_check_name: text("Nomad Server Serf Check"),
+            client_failures: Failures::default(),
+            server_failures: Failures::default(),
         }
     }
 
@@ -134,6 +140,14 @@ pub(super) fn read(settings: &mut Option<ConsulConfig>, mut section: Section, re
         ("ssl", &mut consul.ssl),
         ("verify_ssl", &mut consul.verify_ssl),
         ("auto_advertise", &mut consul.auto_advertise),
+    ] {
+        refused.set(&mut section, key, field);
+    }
+    for (key, field) in [
+        ("client_failures_before_warning", &mut consul.client_failures.before_warning),
+        ("client_failures_before_critical", &mut consul.client_failures.before_critical),
+        ("server_failures_before_warning", &mut consul.server_failures.before_warning),
+        ("server_failures_before_critical", &mut consul.server_failures.before_critical),
     ] {
         refused.set(&mut section, key, field);
     }

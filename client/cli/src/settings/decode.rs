@@ -15,8 +15,8 @@ use super::dns;
 use super::network;
 use super::unsupported::Refused;
 use super::{
-    AgentSettings, ClientSettings, LimitSettings, ServerSettings, artifacts, audit, cluster, consul, history,
-    plugins, reserved, scheduler, templates, tls, unsupported, value, vault,
+    AgentSettings, ClientSettings, LimitSettings, ServerSettings, artifacts, audit, clouds, cluster, consul,
+    history, plugins, reserved, scheduler, templates, tls, unsupported, value, vault,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
@@ -32,6 +32,7 @@ pub(super) fn file(
     refused.set_option(&mut top, "data_dir", &mut settings.data_dir);
     refused.set(&mut top, "log_level", &mut settings.log.level);
     refused.set(&mut top, "log_json", &mut settings.log.json);
+    refused.set(&mut top, "log_include_location", &mut settings.log.include_location);
     refused.set_option(&mut top, "log_file", &mut settings.log.file);
     refused.set(&mut top, "log_rotate_bytes", &mut settings.log.rotate_bytes);
     refused.set(&mut top, "log_rotate_duration", &mut settings.log.rotate_duration);
@@ -47,7 +48,7 @@ pub(super) fn file(
     refused.set(&mut top, "leave_on_terminate", &mut settings.leave_on_terminate);
     refused.set(&mut top, "leave_on_interrupt", &mut settings.leave_on_interrupt);
     for section in refused.sections(&mut top, "client") {
-        client(&mut settings.client, section, refused);
+        client(&mut settings.client, &mut settings.notes, section, refused);
     }
     for section in refused.sections(&mut top, "consul") {
         consul::read(&mut settings.consul, section, refused);
@@ -230,7 +231,7 @@ fn access(settings: &mut AgentSettings, mut section: Section, refused: &mut Refu
     refused.done(section);
 }
 
-fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refused) {
+fn client(client: &mut ClientSettings, notes: &mut Vec<String>, mut section: Section, refused: &mut Refused) {
     client.enabled |= enabled(&mut section, refused);
     refused.list(&mut section, "servers", &mut client.servers);
     for mut join in refused.sections(&mut section, "server_join") {
@@ -255,6 +256,9 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     for section in refused.sections(&mut section, "host_volume") {
         host_volumes(&mut client.host_volumes, section, refused);
     }
+    for section in refused.sections(&mut section, "fingerprint") {
+        clouds::fingerprint(&mut client.clouds, section, refused);
+    }
     for section in refused.sections(&mut section, "reserved") {
         reserved::reserved(&mut client.reserved, section, refused);
     }
@@ -274,17 +278,7 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
         artifacts::artifacts(&mut client.artifacts, section, refused);
     }
     refused.set(&mut section, "network_interface", &mut client.network_interface);
-    refused.set(&mut section, "cpu_total_compute", &mut client.cpu_total_compute);
-    refused.set(&mut section, "memory_total_mb", &mut client.memory_total_mb);
-    refused.set(&mut section, "disk_total_mb", &mut client.disk_total_mb);
-    refused.set(&mut section, "min_dynamic_port", &mut client.min_dynamic_port);
-    refused.set(&mut section, "max_dynamic_port", &mut client.max_dynamic_port);
-    refused.set(&mut section, "max_kill_timeout", &mut client.max_kill_timeout);
-    refused.set(&mut section, "gc_interval", &mut client.gc_interval);
-    refused.set(&mut section, "gc_disk_usage_threshold", &mut client.gc_disk_usage_threshold);
-    refused.set(&mut section, "gc_inode_usage_threshold", &mut client.gc_inode_usage_threshold);
-    refused.set(&mut section, "gc_max_allocs", &mut client.gc_max_allocs);
-    refused.set(&mut section, "gc_parallel_destroys", &mut client.gc_parallel_destroys);
+    host(client, &mut section, refused);
     for section in refused.sections(&mut section, "drain_on_shutdown") {
         shutdown_drain(&mut client.drain_on_shutdown, section, refused);
     }
@@ -295,8 +289,29 @@ fn client(client: &mut ClientSettings, mut section: Section, refused: &mut Refus
     for section in refused.sections(&mut section, "dns") {
         dns::dns(&mut client.dns, section, refused);
     }
-    unsupported::client(&mut section, refused);
+    unsupported::client(&mut section, notes, refused);
     refused.done(section);
+}
+
+/// What the node says of its host, whatever that says of itself, and when it cleans up.
+fn host(client: &mut ClientSettings, section: &mut Section, refused: &mut Refused) {
+    refused.set(section, "network_speed", &mut client.network_speed);
+    refused.set(section, "preferred_address_family", &mut client.preferred_address_family);
+    refused.set(section, "nomad_service_discovery", &mut client.nomad_service_discovery);
+    let mut no_host_uuid = !client.id_of_host;
+    refused.set(section, "no_host_uuid", &mut no_host_uuid);
+    client.id_of_host = !no_host_uuid;
+    refused.set(section, "cpu_total_compute", &mut client.cpu_total_compute);
+    refused.set(section, "memory_total_mb", &mut client.memory_total_mb);
+    refused.set(section, "disk_total_mb", &mut client.disk_total_mb);
+    refused.set(section, "min_dynamic_port", &mut client.min_dynamic_port);
+    refused.set(section, "max_dynamic_port", &mut client.max_dynamic_port);
+    refused.set(section, "max_kill_timeout", &mut client.max_kill_timeout);
+    refused.set(section, "gc_interval", &mut client.gc_interval);
+    refused.set(section, "gc_disk_usage_threshold", &mut client.gc_disk_usage_threshold);
+    refused.set(section, "gc_inode_usage_threshold", &mut client.gc_inode_usage_threshold);
+    refused.set(section, "gc_max_allocs", &mut client.gc_max_allocs);
+    refused.set(section, "gc_parallel_destroys", &mut client.gc_parallel_destroys);
 }
 
 fn shutdown_drain(drain: &mut Option<ShutdownDrain>, mut section: Section, refused: &mut Refused) {

@@ -7,11 +7,15 @@ use anyhow::Context;
 use base::Duration;
 use jobspec::Source;
 use jobspec::config::Section;
+use node::vault::DEFAULT;
 use server::gossip::Key;
 
 use super::unsupported::Refused;
 use super::value::ConfigValue;
-use super::{AgentSettings, ServerSettings, cluster, decode, plugins, tls, unsupported_flags};
+use super::{
+    AddressFamily, AgentSettings, ServerSettings, cluster, decode, plugins, system_flags, tls,
+    unsupported_flags,
+};
 use crate::environment::Environment;
 use crate::flags::{Args, Completion, Flag, FlagList};
 
@@ -26,6 +30,10 @@ const CONFIG: Flag<Vec<String>> = Flag::values(
 .completed_by(Completion::Files);
 const DEV: Flag<bool> =
     Flag::switch("dev", "Server and client in one process, on 127.0.0.1, without persistent state.");
+const DEV_CONSUL: Flag<bool> =
+    Flag::switch("dev-consul", "As -dev, with a Consul in development beside the agent.");
+const DEV_VAULT: Flag<bool> =
+    Flag::switch("dev-vault", "As -dev, with a Vault in development beside the agent.");
 const SERVER: Flag<bool> = Flag::switch("server", "Run a server.");
 const CLIENT: Flag<bool> = Flag::switch("client", "Run a client.");
 const ACL_ENABLED: Flag<bool> = Flag::switch("acl-enabled", "Switch access control on.");
@@ -66,6 +74,22 @@ const DATA_DIR: Flag<String> =
     Flag::value("data-dir", "PATH", "The data directory.").completed_by(Completion::Files);
 const STATE_DIR: Flag<String> = Flag::value("state-dir", "PATH", "The client's state directory.");
 const ALLOC_DIR: Flag<String> = Flag::value("alloc-dir", "PATH", "The directory for allocation directories.");
+const PLUGIN_DIR: Flag<String> =
+    Flag::value("plugin-dir", "PATH", "Where plugins are that are programs of their own.")
+        .completed_by(Completion::Files);
+const HOST_VOLUMES_DIR: Flag<String> =
+    Flag::value("host-volumes-dir", "PATH", "Where the client makes volumes.")
+        .completed_by(Completion::Files);
+const HOST_VOLUME_PLUGIN_DIR: Flag<String> =
+    Flag::value("host-volume-plugin-dir", "PATH", "Programs that make volumes.")
+        .completed_by(Completion::Files);
+const NETWORK_SPEED: Flag<u64> = Flag::number(
+    "network-speed",
+    "N",
+    "The speed of network interfaces in Mbit/s. Default: what they say of themselves.",
+);
+const PREFERRED_ADDRESS_FAMILY: Flag<String> =
+    Flag::value("preferred-address-family", "FAMILY", "Whose addresses come first: ipv4 or ipv6.");
 const NODE_CLASS: Flag<String> = Flag::value("node-class", "NAME", "The class of the node.");
 const NODE_POOL: Flag<String> = Flag::value("node-pool", "NAME", "The pool of the node.");
 const META: Flag<Vec<String>> = Flag::values("meta", "KEY=VALUE", "Metadata of the node; may be repeated.");
@@ -80,10 +104,14 @@ const CLIENT_INTRO_TOKEN: Flag<String> = Flag::value(
 );
 const LOG_LEVEL: Flag<String> = Flag::value("log-level", "LEVEL", "TRACE, DEBUG, INFO, WARN or ERROR.");
 const LOG_JSON: Flag<bool> = Flag::switch("log-json", "Log one JSON object per line.");
+const LOG_INCLUDE_LOCATION: Flag<bool> =
+    Flag::switch("log-include-location", "Lines of the log name the place in the program that wrote them.");
 
 pub(crate) const AGENT_FLAGS: FlagList = &[
     &CONFIG,
     &DEV,
+    &DEV_CONSUL,
+    &DEV_VAULT,
     &SERVER,
     &CLIENT,
     &ACL_ENABLED,
@@ -102,14 +130,20 @@ pub(crate) const AGENT_FLAGS: FlagList = &[
     &DATA_DIR,
     &STATE_DIR,
     &ALLOC_DIR,
+    &PLUGIN_DIR,
+    &HOST_VOLUMES_DIR,
+    &HOST_VOLUME_PLUGIN_DIR,
     &NODE_CLASS,
     &NODE_POOL,
     &META,
     &NETWORK_INTERFACE,
+    &NETWORK_SPEED,
+    &PREFERRED_ADDRESS_FAMILY,
     &SERVERS,
     &CLIENT_INTRO_TOKEN,
     &LOG_LEVEL,
     &LOG_JSON,
+    &LOG_INCLUDE_LOCATION,
 ];
 
 /// Reads the agent's settings.
@@ -117,7 +151,7 @@ pub(crate) const AGENT_FLAGS: FlagList = &[
 /// # Errors
 /// A file that cannot be read or is invalid, an invalid flag, or settings that contradict each other.
 pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<AgentSettings> {
-    let mut settings = if args.switch(&DEV) { AgentSettings::dev() } else { AgentSettings::defaults() };
+    let mut settings = started_from(args);
     let (mut refused, mut places) = (Refused::default(), tls::Places::new());
     for path in args.values(&CONFIG) {
         for file in files(Path::new(path))? {
@@ -150,6 +184,18 @@ pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<Age
     let exposures = settings.exposures();
     settings.notes.extend(exposures);
     Ok(settings)
+}
+
+/// What files and flags are merged into.
+fn started_from(args: &Args) -> AgentSettings {
+    let (consul, vault) = (args.switch(&DEV_CONSUL), args.switch(&DEV_VAULT));
+    if !(args.switch(&DEV) || consul || vault) {
+        return AgentSettings::defaults();
+    }
+    let mut settings = AgentSettings::dev();
+    settings.consul = consul.then(system_flags::dev_consul);
+    settings.vaults.extend(vault.then(|| (DEFAULT.to_string(), system_flags::dev_vault())));
+    settings
 }
 
 /// The file, or the configuration files of the directory, sorted by name.
@@ -211,10 +257,14 @@ fn flags(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
     settings.data_dir = path(&DATA_DIR).or(settings.data_dir.take());
     settings.client.state_dir = path(&STATE_DIR).or(settings.client.state_dir.take());
     settings.client.alloc_dir = path(&ALLOC_DIR).or(settings.client.alloc_dir.take());
+    node_flags(settings, args)?;
+    system_flags::merge(settings, args)?;
     settings.bind_addr = args.parsed(&BIND)?.unwrap_or(settings.bind_addr);
     settings.server.enabled = args.given_switch(&SERVER).unwrap_or(settings.server.enabled);
     settings.client.enabled = args.given_switch(&CLIENT).unwrap_or(settings.client.enabled);
     settings.log.json = args.given_switch(&LOG_JSON).unwrap_or(settings.log.json);
+    let place = args.given_switch(&LOG_INCLUDE_LOCATION);
+    settings.log.include_location = place.unwrap_or(settings.log.include_location);
     let expect = args.parsed(&BOOTSTRAP_EXPECT)?;
     settings.server.bootstrap_expect = expect.unwrap_or(settings.server.bootstrap_expect);
     joins(&mut settings.server, args)?;
@@ -229,6 +279,21 @@ fn flags(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
         let (key, value) =
             given.split_once('=').with_context(|| format!("-meta {given}: expected KEY=VALUE"))?;
         settings.client.meta.insert(key.to_string(), value.to_string());
+    }
+    Ok(())
+}
+
+fn node_flags(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
+    let path = |flag| args.value(flag).map(PathBuf::from);
+    settings.plugin_dir = path(&PLUGIN_DIR).or(settings.plugin_dir.take());
+    let client = &mut settings.client;
+    client.host_volumes_dir = path(&HOST_VOLUMES_DIR).or(client.host_volumes_dir.take());
+    client.host_volume_plugin_dir = path(&HOST_VOLUME_PLUGIN_DIR).or(client.host_volume_plugin_dir.take());
+    client.network_speed = args.parsed(&NETWORK_SPEED)?.unwrap_or(client.network_speed);
+    if let Some(family) = args.value(&PREFERRED_ADDRESS_FAMILY) {
+        client.preferred_address_family = ConfigValue::from_text(family).with_context(|| {
+            format!("-preferred-address-family {family}: expected {}", AddressFamily::EXPECTED)
+        })?;
     }
     Ok(())
 }

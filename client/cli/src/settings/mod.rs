@@ -7,6 +7,7 @@
 pub(crate) mod accepted;
 mod artifacts;
 mod audit;
+mod clouds;
 mod cluster;
 mod consul;
 mod decode;
@@ -14,10 +15,12 @@ mod dns;
 mod exposures;
 mod flags;
 mod history;
+mod log;
 mod network;
 mod plugins;
 mod reserved;
 mod scheduler;
+mod system_flags;
 mod templates;
 mod tls;
 mod unsupported;
@@ -39,7 +42,7 @@ use keyring::IntroductionSettings;
 use listener::AddressLimit;
 use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
-use monitor::LogFileSettings;
+use node::cloud::Probes;
 use node::dns::DnsSettings;
 use node::drain::ShutdownDrain;
 use node::log_shipping::sink::SinkAddress;
@@ -54,11 +57,15 @@ use server::RootKeySettings;
 use server::gossip::Key;
 
 pub(crate) use audit::AuditConfig;
+pub(crate) use clouds::with_addresses as clouds_with_addresses;
 pub(crate) use cluster::JoinSettings;
 pub(crate) use consul::ConsulConfig;
 pub(crate) use flags::{AGENT_FLAGS, read};
 pub(crate) use history::HistoryConfig;
+pub(crate) use log::LogSettings;
+pub(crate) use network::AddressFamily;
 use reserved::ReservedSettings;
+pub(crate) use system_flags::SYSTEM_FLAGS;
 pub(crate) use unsupported_flags::UNSUPPORTED_FLAGS;
 pub(crate) use vault::VaultConfigs;
 
@@ -181,34 +188,6 @@ pub(crate) struct Ports {
     pub serf: u16,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LogSettings {
-    pub level: tracing::Level,
-    /// One JSON object a line.
-    pub json: bool,
-    /// The log is also written to a file.
-    pub file: Option<PathBuf>,
-    /// Of the file: 0 for no limit.
-    pub rotate_bytes: u64,
-    pub rotate_duration: Duration,
-    /// Files put away that are kept: all with 0, none if negative.
-    pub rotate_max_files: i64,
-}
-
-impl LogSettings {
-    pub(crate) fn log_file(&self) -> Option<LogFileSettings> {
-        let a_day = Duration::from_secs(24 * 60 * 60);
-        let rotate_after = if self.rotate_duration > Duration::ZERO { self.rotate_duration } else { a_day };
-        Some(LogFileSettings {
-            path: self.file.clone()?,
-            rotate_bytes: self.rotate_bytes,
-            rotate_after: rotate_after.to_std(),
-            keep: self.rotate_max_files,
-            mode: 0o640,
-        })
-    }
-}
-
 /// Limits per client address.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LimitSettings {
@@ -290,6 +269,8 @@ pub(crate) struct ClientSettings {
     pub drivers: NameFilter,
     /// `fingerprint.allowlist` and `fingerprint.denylist` of `options`.
     pub fingerprints: NameFilter,
+    /// The `fingerprint` blocks.
+    pub clouds: Probes,
     /// What of the host tasks of `exec` see, by its path there; empty for what programs need.
     pub chroot_env: BTreeMap<PathBuf, PathBuf>,
     /// Of the control groups of tasks; empty for Nomad's.
@@ -303,6 +284,13 @@ pub(crate) struct ClientSettings {
     /// Where services are found by the DNS; none without an enabled `dns` block.
     pub dns: Option<DnsSettings>,
     pub network_interface: String,
+    /// Megabits a second; 0 means measured.
+    pub network_speed: u64,
+    pub preferred_address_family: AddressFamily,
+    /// Services of provider `nomad` are registered.
+    pub nomad_service_discovery: bool,
+    /// A new node has an id that follows from the host.
+    pub id_of_host: bool,
     /// Networks of groups.
     pub network: NetworkSettings,
     pub reserved: ReservedSettings,
@@ -356,6 +344,7 @@ impl AgentSettings {
             log: LogSettings {
                 level: tracing::Level::INFO,
                 json: false,
+                include_location: false,
                 file: None,
                 rotate_bytes: 0,
                 rotate_duration: Duration::from_secs(24 * 60 * 60),
@@ -543,6 +532,7 @@ impl ClientSettings {
             host_volume_plugin_dir: None,
             drivers: NameFilter::default(),
             fingerprints: NameFilter::default(),
+            clouds: Probes::new(),
             chroot_env: BTreeMap::new(),
             cgroup_parent: String::new(),
             denied_users: DeniedUsers::default(),
@@ -550,6 +540,10 @@ impl ClientSettings {
             log_sinks: BTreeMap::new(),
             dns: None,
             network_interface: String::new(),
+            network_speed: 0,
+            preferred_address_family: AddressFamily::default(),
+            nomad_service_discovery: true,
+            id_of_host: false,
             network: NetworkSettings::default(),
             reserved: ReservedSettings::default(),
             reservable_cores: Vec::new(),

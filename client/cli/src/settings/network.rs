@@ -8,6 +8,27 @@ use jobspec::config::Section;
 use node::network::{HostNetwork, NetworkSettings, Subnet};
 
 use super::unsupported::Refused;
+use super::value::ConfigValue;
+
+/// Which addresses of an interface come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AddressFamily {
+    #[default]
+    Ipv4,
+    Ipv6,
+}
+
+impl ConfigValue for AddressFamily {
+    const EXPECTED: &'static str = "ipv4 or ipv6";
+
+    fn from_text(text: &str) -> Option<AddressFamily> {
+        match text {
+            "ipv4" | "" => Some(AddressFamily::Ipv4),
+            "ipv6" => Some(AddressFamily::Ipv6),
+            _ => None,
+        }
+    }
+}
 
 /// What an interface may be called.
 const NAME_MAX: usize = 15;

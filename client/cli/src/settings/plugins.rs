@@ -111,8 +111,8 @@ fn value(config: &mut Section, field: &Field, refused: &mut Refused) -> Result<O
         ValueType::Block(_) | ValueType::Blocks(_) | ValueType::TextMap | ValueType::TextOrList => {
             config.take(field.key)
         }
-        ValueType::Unsupported(_) => {
-            refused.keys(config, &[(field.key, "")]);
+        ValueType::Unsupported(why) => {
+            refused.key(config, field.key, "", why);
             Ok(None)
         }
     }
@@ -305,7 +305,7 @@ mod tests {
         let wrong = read_one("gc {\n imge = true\n }").unwrap_err();
         assert!(wrong.contains("\"imge\""), "{wrong}");
         let wrong = read_one("tls {\n ca = \"x\"\n }").unwrap_err();
-        assert!(wrong.contains("\"tls\": not supported yet"), "{wrong}");
+        assert!(wrong.contains("\"tls\": not supported: "), "{wrong}");
     }
 
     #[test]

@@ -4,11 +4,17 @@ use base::Duration;
 use jobspec::config::Section;
 use node::templates::{Retry, TemplateSettings, Wait};
 
-use super::unsupported::Refused;
+use super::unsupported::{Refusal, Refused};
 
 /// Keys that ask for what is not there, and the values that change nothing.
-const ELSEWHERE: [(&str, &str); 3] =
-    [("consul_retry", ""), ("max_stale", "87600h"), ("use_client_consul_token", "false")];
+const ELSEWHERE: [Refusal; 2] = [
+    ("max_stale", "87600h", "what templates read is as new as the server that answers"),
+    (
+        "use_client_consul_token",
+        "false",
+        "tasks read Consul with their own token, and never with the agent's",
+    ),
+];
 
 pub(super) fn templates(settings: &mut TemplateSettings, mut section: Section, refused: &mut Refused) {
     // The older spelling first: the newer one wins.
@@ -31,6 +37,9 @@ pub(super) fn templates(settings: &mut TemplateSettings, mut section: Section, r
     }
     for block in refused.sections(&mut section, "nomad_retry") {
         retry(&mut settings.retry, block, refused);
+    }
+    for block in refused.sections(&mut section, "consul_retry") {
+        retry(&mut settings.consul_retry, block, refused);
     }
     for block in refused.sections(&mut section, "vault_retry") {
         retry(&mut settings.vault_retry, block, refused);

@@ -9,60 +9,65 @@ use serde_json::Value;
 
 use super::value::{self, ConfigValue};
 
-/// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key". Each comes with
-/// the value that changes nothing, where this release does what Nomad does then; an empty one never changes anything.
-const TOP: [(&str, &str); 5] = [
-    ("enable_syslog", "false"),
-    ("eventlog", ""),
-    ("log_include_location", "false"),
-    ("rpc", ""),
-    ("syslog_facility", "LOCAL0"),
+/// A key, the value that asks for nothing, because this release does what Nomad does then (an empty one never asks for
+/// anything), and why others are refused.
+pub(super) type Refusal = (&'static str, &'static str, &'static str);
+
+const ENTERPRISE_ONLY: &str = "of Nomad Enterprise";
+const OWN_LOG: &str = "the log of the cluster is another one than Nomad's, and cares for itself";
+const OF_WINDOWS: &str = "of Windows";
+
+const TOP: [Refusal; 4] = [
+    ("enable_syslog", "false", "the log goes to standard output, which systemd keeps, and to log_file"),
+    ("eventlog", "", OF_WINDOWS),
+    ("rpc", "", "connections of agents wait and hold back by rules of their own"),
+    ("syslog_facility", "LOCAL0", "the log goes to standard output, which systemd keeps, and to log_file"),
 ];
 
-const SERVER: [(&str, &str); 29] = [
-    ("data_dir", ""),
-    ("deploy_query_rate_limit", ""),
-    ("enable_event_broker", "true"),
-    ("enabled_schedulers", ""),
-    ("event_buffer_size", ""),
-    ("failover_heartbeat_ttl", ""),
-    ("job_default_priority", "50"),
-    ("job_max_priority", "100"),
-    ("job_max_source_size", ""),
-    ("job_tracked_versions", ""),
-    ("license_path", ""),
-    ("log_file", ""),
-    ("max_heartbeats_per_second", ""),
-    ("non_production", "false"),
-    ("non_voting_server", "false"),
-    ("plan_apply_pipeline", ""),
-    ("plan_rejection_tracker", ""),
-    ("raft_boltdb", ""),
-    ("raft_logstore", ""),
-    ("raft_multiplier", ""),
-    ("raft_protocol", "3"),
-    ("raft_snapshot_interval", ""),
-    ("raft_snapshot_threshold", ""),
-    ("raft_trailing_logs", ""),
-    ("redundancy_zone", ""),
-    ("rejoin_after_leave", "false"),
-    ("search", ""),
-    ("start_timeout", ""),
-    ("upgrade_version", ""),
+const SERVER: [Refusal; 29] = [
+    ("data_dir", "", "a server keeps its log in the data_dir of the agent"),
+    ("deploy_query_rate_limit", "", "deployments follow from the log: nothing is queried for them"),
+    ("enable_event_broker", "true", "events are the log itself"),
+    ("enabled_schedulers", "", "each scheduler works on jobs of all types"),
+    ("event_buffer_size", "", "the stream goes back as far as the history block says"),
+    ("failover_heartbeat_ttl", "", "a new leader gives nodes the same time always"),
+    ("job_default_priority", "50", "priorities are 1 to 100, and 50 without one"),
+    ("job_max_priority", "100", "priorities are 1 to 100, and 50 without one"),
+    ("job_max_source_size", "", "a megabyte of a job's file is kept with it"),
+    ("job_tracked_versions", "", "six versions of a job stay beside those that have a tag; history has all"),
+    ("license_path", "", ENTERPRISE_ONLY),
+    ("log_file", "", "the agent has one log: log_file stands outside of the block"),
+    ("max_heartbeats_per_second", "", "heartbeats are not in the log, and cost no more than a call"),
+    ("non_production", "false", ENTERPRISE_ONLY),
+    ("non_voting_server", "false", ENTERPRISE_ONLY),
+    ("plan_apply_pipeline", "", OWN_LOG),
+    ("plan_rejection_tracker", "", "no node is put aside for plans that were rejected"),
+    ("raft_boltdb", "", OWN_LOG),
+    ("raft_logstore", "", OWN_LOG),
+    ("raft_multiplier", "", OWN_LOG),
+    ("raft_protocol", "3", OWN_LOG),
+    ("raft_snapshot_interval", "", OWN_LOG),
+    ("raft_snapshot_threshold", "", OWN_LOG),
+    ("raft_trailing_logs", "", OWN_LOG),
+    ("redundancy_zone", "", ENTERPRISE_ONLY),
+    ("rejoin_after_leave", "false", "a server joins those that server_join names, whatever it did before"),
+    ("search", "", "how much a search finds is fixed"),
+    ("start_timeout", "", "no step of a server's start has a limit of time"),
+    ("upgrade_version", "", ENTERPRISE_ONLY),
 ];
 
-const CLIENT: [(&str, &str); 11] = [
-    ("alloc_mounts_dir", ""),
-    ("client_max_port", "14512"),
-    ("client_min_port", "14000"),
-    ("cpu_disable_dmidecode", "false"),
-    ("disk_free_mb", "0"),
-    ("fingerprint", ""),
-    ("log_file", ""),
-    ("network_speed", "0"),
-    ("no_host_uuid", "true"),
-    ("nomad_service_discovery", "true"),
-    ("preferred_address_family", ""),
+const CLIENT: [Refusal; 3] = [
+    (
+        "alloc_mounts_dir",
+        "",
+        "no task has mounts of its own there: tasks of drivers that unveil see alloc_dir itself",
+    ),
+    (
+        "disk_free_mb",
+        "0",
+        "placement counts with the whole disk: say how large it is with disk_total_mb, and what of it is not for jobs with reserved.disk",
+    ),
+    ("log_file", "", "the agent has one log: log_file stands outside of the block"),
 ];
 
 /// Keys of Nomad Enterprise: the community edition accepts and ignores them.
@@ -87,7 +92,22 @@ const NOTHING_TO_COLLECT: [(&str, &str); 4] = [
 
 const CLAIMS: &str = "claims on CSI volumes follow from allocations and end with them";
 
-const SERVER_JOIN: [(&str, &str); 3] = [("start_join", ""), ("retry_interval", "30s"), ("retry_max", "0")];
+const ASKED_FOR_EVER: &str = "a node asks its servers one after the other until one answers, for ever";
+
+const SERVER_JOIN: [Refusal; 3] = [
+    ("start_join", "", ASKED_FOR_EVER),
+    ("retry_interval", "30s", ASKED_FOR_EVER),
+    ("retry_max", "0", ASKED_FOR_EVER),
+];
+
+/// Keys of `client` that are accepted, and why they have no effect.
+const NOTHING_TO_DO: [(&str, &str); 3] = [
+    ("client_max_port", PLUGIN_PORTS),
+    ("client_min_port", PLUGIN_PORTS),
+    ("cpu_disable_dmidecode", "dmidecode is never run"),
+];
+
+const PLUGIN_PORTS: &str = "plugins listen on sockets of the file system, and need no ports";
 
 /// The keys of a file that ask for what this release does not support. They are collected, so that the operator reads
 /// of all of them at once.
@@ -96,11 +116,16 @@ pub(super) struct Refused(Vec<Diagnostic>);
 
 impl Refused {
     /// Takes keys, and refuses those that are neither empty, nor switched off, nor set to their default.
-    pub(super) fn keys(&mut self, section: &mut Section, keys: &[(&str, &str)]) {
-        for (key, default) in keys {
-            let message = || format!("\"{key}\": not supported yet");
-            self.0.extend(section.refuse(key, |value| is_default(value, default), message));
+    pub(super) fn keys(&mut self, section: &mut Section, keys: &[Refusal]) {
+        for (key, default, why) in keys {
+            self.key(section, key, default, why);
         }
+    }
+
+    /// One of them.
+    pub(super) fn key(&mut self, section: &mut Section, key: &str, default: &str, why: &str) {
+        let message = || format!("\"{key}\": not supported: {why}");
+        self.0.extend(section.refuse(key, |value| is_default(value, default), message));
     }
 
     /// Sets a field from a key, if the key is present. A value of a wrong type is refused, and the field stays.
@@ -202,7 +227,8 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refu
     for mut keyring in refused.sections(top, "keyring") {
         // This is what every cluster without the block has.
         if keyring.labels.iter().any(|label| label != "aead") {
-            refused.also(Err(keyring.wrong("\"keyring\": not supported yet")));
+            refused.also(Err(keyring
+                .wrong("\"keyring\": not supported: keys are the cluster's own, without a key service")));
         }
         has(&mut keyring, "active");
     }
@@ -227,7 +253,7 @@ fn has(section: &mut Section, key: &str) -> bool {
 pub(super) fn telemetry(mut section: Section, refused: &mut Refused) -> Option<String> {
     let said: Vec<&str> = TELEMETRY.into_iter().filter(|key| has(&mut section, key)).collect();
     for sink in section.names() {
-        refused.keys(&mut section, &[(&sink, "false")]);
+        refused.key(&mut section, &sink, "false", "metrics are fetched, and sent nowhere");
     }
     (!said.is_empty()).then(|| format!("of telemetry, {} have no effect yet", said.join(", ")))
 }
@@ -247,10 +273,39 @@ pub(super) fn server(section: &mut Section, refused: &mut Refused) {
     refused.keys(section, &SERVER);
 }
 
-pub(super) fn client(section: &mut Section, refused: &mut Refused) {
+pub(super) fn client(section: &mut Section, notes: &mut Vec<String>, refused: &mut Refused) {
+    for (key, why) in NOTHING_TO_DO {
+        let mut given: Option<String> = None;
+        refused.set_option(section, key, &mut given);
+        if given.is_some() {
+            notes.push(format!("client.{key} has no effect: {why}"));
+        }
+    }
     refused.keys(section, &CLIENT);
 }
 
 pub(super) fn server_join(section: &mut Section, refused: &mut Refused) {
     refused.keys(section, &SERVER_JOIN);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever is refused a key finds the reason on the page of the keys, too.
+    #[test]
+    fn the_page_says_why_keys_are_refused() {
+        let page = include_str!("../../../../docs/reference/agent.md");
+        for (block, refused) in [
+            ("", &TOP[..]),
+            ("server.", &SERVER),
+            ("client.", &CLIENT),
+            ("client.server_join.", &SERVER_JOIN),
+        ] {
+            for (key, _, why) in refused {
+                let row = format!("| `{block}{key}` | {why} |");
+                assert!(page.contains(&row), "missing: {row}");
+            }
+        }
+    }
 }

@@ -12,59 +12,35 @@ const fn yes(name: &'static str) -> Flag<bool> {
     Flag::switch(name, "")
 }
 
-/// Flags without effect: they are listed in [`AgentSettings::notes`].
+/// Flags without effect: they are listed in [`AgentSettings::notes`], each with its reason.
 const IGNORED: FlagList = &[
-    &text("alloc-mounts-dir"),
     &text("eventlog-level"),
-    &text("host-volume-plugin-dir"),
-    &text("host-volumes-dir"),
-    &text("network-speed"),
-    &text("plugin-dir"),
     &text("raft-protocol"),
+    &yes("consul-checks-use-advertise"),
+    &yes("consul-client-auto-join"),
+    &yes("consul-server-auto-join"),
     &yes("eventlog"),
-    &yes("log-include-location"),
     &yes("rejoin"),
 ];
 
 /// Flags that are rejected.
-const REJECTED: FlagList = &[
-    &text("consul-address"),
-    &text("consul-auth"),
-    &text("consul-ca-file"),
-    &text("consul-cert-file"),
-    &text("consul-client-failures-before-critical"),
-    &text("consul-client-failures-before-warning"),
-    &text("consul-client-http-check-name"),
-    &text("consul-client-service-name"),
-    &text("consul-key-file"),
-    &text("consul-server-failures-before-critical"),
-    &text("consul-server-failures-before-warning"),
-    &text("consul-server-http-check-name"),
-    &text("consul-server-rpc-check-name"),
-    &text("consul-server-serf-check-name"),
-    &text("consul-server-service-name"),
-    &text("consul-token"),
-    &text("preferred-address-family"),
-    &text("vault-address"),
-    &text("vault-ca-file"),
-    &text("vault-ca-path"),
-    &text("vault-cert-file"),
-    &text("vault-create-from-role"),
-    &text("vault-key-file"),
-    &text("vault-namespace"),
-    &text("vault-tls-server-name"),
-    &yes("consul-auto-advertise"),
-    &yes("consul-checks-use-advertise"),
-    &yes("consul-client-auto-join"),
-    &yes("consul-server-auto-join"),
-    &yes("consul-ssl"),
-    &yes("consul-verify-ssl"),
-    &yes("dev-connect"),
-    &yes("dev-consul"),
-    &yes("dev-vault"),
-    &yes("vault-enabled"),
-    &yes("vault-tls-skip-verify"),
-];
+const REJECTED: FlagList = &[&text("alloc-mounts-dir"), &yes("dev-connect")];
+
+/// Why a flag is not what it is in Nomad.
+fn why(name: &str) -> &'static str {
+    match name {
+        "eventlog" | "eventlog-level" => "it is of Windows",
+        "raft-protocol" => "the log of the cluster is another one than Nomad's",
+        "consul-checks-use-advertise" => "checks in Consul always use what the agent advertises",
+        "consul-client-auto-join" | "consul-server-auto-join" => {
+            "agents do not look for each other in Consul"
+        }
+        "rejoin" => "a server joins those that it is told to join, whatever it did before",
+        "alloc-mounts-dir" => "no task has mounts of its own there",
+        "dev-connect" => "no proxies of a service mesh run here",
+        other => unreachable!("-{other} has a reason"),
+    }
+}
 
 pub(crate) const UNSUPPORTED_FLAGS: &[FlagList] = &[IGNORED, REJECTED];
 
@@ -74,20 +50,21 @@ pub(crate) const UNSUPPORTED_FLAGS: &[FlagList] = &[IGNORED, REJECTED];
 /// Every flag that is rejected.
 pub(super) fn check(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
     for flag in IGNORED.iter().filter(|flag| args.last(**flag).is_some()) {
-        settings.notes.push(format!("-{} has no effect", flag.spec().name));
+        let name = flag.spec().name;
+        settings.notes.push(format!("-{name} has no effect: {}", why(name)));
     }
     let asks = |flag: &&&dyn AnyFlag| match (args.last(**flag), &flag.spec().takes) {
         (None, _) => false,
         (Some(value), Takes::Switch) => value == "true",
         (Some(value), Takes::Value(_)) => !value.is_empty(),
     };
-    let asked: Vec<String> =
-        REJECTED.iter().filter(asks).map(|flag| format!("-{}", flag.spec().name)).collect();
-    match asked.as_slice() {
-        [] => Ok(()),
-        [one] => anyhow::bail!("{one} is not supported by this release: leave it out"),
-        more => anyhow::bail!("not supported by this release: {}: leave them out", more.join(", ")),
-    }
+    let asked: Vec<String> = REJECTED.iter().filter(asks).map(|flag| flag.spec().name).map(refusal).collect();
+    anyhow::ensure!(asked.is_empty(), "{}", asked.join("; "));
+    Ok(())
+}
+
+fn refusal(name: &str) -> String {
+    format!("-{name} is not supported: {}: leave it out", why(name))
 }
 
 #[cfg(test)]
@@ -106,10 +83,15 @@ mod tests {
 
     #[test]
     fn unsupported_flags_are_rejected_or_noted() {
-        assert_eq!(notes(&["-rejoin", "-dev-consul=false"]).unwrap(), ["-rejoin has no effect"]);
-        let refused = notes(&["-consul-address=127.0.0.1:8500"]).unwrap_err();
-        assert_eq!(refused, "-consul-address is not supported by this release: leave it out");
-        let refused = notes(&["-dev-vault", "-vault-enabled=false", "-dev-connect"]).unwrap_err();
-        assert_eq!(refused, "not supported by this release: -dev-connect, -dev-vault: leave them out");
+        let noted =
+            "-rejoin has no effect: a server joins those that it is told to join, whatever it did before";
+        assert_eq!(notes(&["-rejoin", "-dev-connect=false"]).unwrap(), [noted]);
+        let refused = notes(&["-alloc-mounts-dir=/x", "-dev-connect"]).unwrap_err();
+        let both = "-alloc-mounts-dir is not supported: no task has mounts of its own there: leave it out; \
+                    -dev-connect is not supported: no proxies of a service mesh run here: leave it out";
+        assert_eq!(refused, both);
+        for flag in UNSUPPORTED_FLAGS.iter().flat_map(|list| list.iter()) {
+            assert!(!why(flag.spec().name).is_empty());
+        }
     }
 }

@@ -7,7 +7,7 @@ use jobspec::ImpliedIdentity;
 use jobspec::config::Section;
 use node::vault::{DEFAULT, VaultSettings};
 
-use super::unsupported::Refused;
+use super::unsupported::{Refusal, Refused};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VaultConfig {
@@ -30,11 +30,17 @@ pub(crate) struct VaultConfig {
 pub(crate) type VaultConfigs = BTreeMap<String, VaultConfig>;
 
 /// Keys of releases whose servers made the tokens themselves.
-const GONE: [(&str, &str); 4] =
-    [("allow_unauthenticated", "true"), ("policies", ""), ("task_token_ttl", ""), ("token", "")];
+const GONE: [Refusal; 4] = [
+    ("allow_unauthenticated", "true", LOGS_IN),
+    ("policies", "", LOGS_IN),
+    ("task_token_ttl", "", LOGS_IN),
+    ("token", "", LOGS_IN),
+];
+
+const LOGS_IN: &str = "tasks log in with their identity, as roles of Vault allow it";
 
 impl VaultConfig {
-    fn usual() -> VaultConfig {
+    pub(super) fn usual() -> VaultConfig {
         VaultConfig {
             enabled: false,
             address: "https://vault.service.consul:8200".to_string(),
@@ -122,7 +128,7 @@ pub(super) fn identity(mut section: Section, refused: &mut Refused) -> ImpliedId
     if identity.audience.is_empty() {
         refused.also(Err(section.wrong("aud: expected who accepts the identity, like [\"vault.io\"]")));
     }
-    refused.keys(&mut section, &[("extra_claims", "")]);
+    refused.keys(&mut section, &[("extra_claims", "", "identities of jobs alone have further claims")]);
     refused.done(section);
     identity
 }

@@ -84,8 +84,22 @@ fn a_volume_of_a_plugin_is_made_used_kept_as_a_snapshot_and_deleted() {
     agent.run(&["volume", "create", &larger]).expect_success();
     assert_eq!(seen("/v1/volume/csi/data")["Capacity"], 2 << 20);
 
+    let runs = || {
+        let allocs = seen("/v1/job/user/allocations");
+        allocs.as_array().is_some_and(|all| all.iter().any(|alloc| alloc["ClientStatus"] == "running"))
+    };
     agent.run(&["job", "stop", "-detach", "user"]).expect_success();
-    until("it is detached", || !attached.exists());
+    until("it is detached", || !runs() && !attached.exists());
+
+    // Made larger while nobody has it: the next one to mount it expands it, and no other.
+    let largest = file("largest.hcl", VOLUME.replace("capacity_min = \"1MiB\"", "capacity_min = \"3MiB\""));
+    agent.run(&["volume", "create", &largest]).expect_success();
+    for _ in 0..2 {
+        agent.run(&["job", "run", "-detach", &user]).expect_success();
+        until("it runs again", runs);
+        agent.run(&["job", "stop", "-detach", "user"]).expect_success();
+        until("it is detached", || !runs() && !attached.exists());
+    }
     until("nobody has it", || agent.run(&["volume", "delete", "data"]).code == 0);
     assert!(!greeting.exists(), "what was stored is gone");
     assert_eq!(seen("/v1/volumes?type=csi"), Value::Array(vec![]));
@@ -102,12 +116,21 @@ fn a_volume_of_a_plugin_is_made_used_kept_as_a_snapshot_and_deleted() {
         "NodeUnpublishVolume ext-data",
         "NodeUnstageVolume ext-data",
         "ControllerUnpublishVolume ext-data",
+        "ControllerExpandVolume ext-data 3145728",
+        "NodeStageVolume ext-data",
+        "NodePublishVolume ext-data",
+        "NodeExpandVolume ext-data 3145728",
+        "NodeUnpublishVolume ext-data",
+        "ControllerUnpublishVolume ext-data",
+        "NodePublishVolume ext-data",
         "DeleteVolume ext-data",
     ];
     let mut lines = calls.lines();
     for wanted in order {
         assert!(lines.any(|line| line.starts_with(wanted)), "{wanted} is missing or late:\n{calls}");
     }
+    let expanded = calls.lines().filter(|line| line.starts_with("NodeExpandVolume"));
+    assert_eq!(expanded.count(), 2, "{calls}");
 }
 
 fn plugin_job(program: &str, storage: &str) -> String {

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use csi::messages::{
     CapacityRange, NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest,
+    VolumeCapability,
 };
 use csi::{Plugin, capability};
 use model::document::{CSIMountOptions, CSIVolume};
-use wire::messages::{CsiNodeDetachRequest, CsiNodeExpandRequest, CsiNodeExpandResponse};
+use wire::messages::{
+    CsiCapacityRange, CsiNodeDetachRequest, CsiNodeExpandRequest, CsiNodeExpandResponse, CsiSecrets,
+};
 
 use super::paths::Usage;
 use super::plugins::Instance;
@@ -21,6 +24,8 @@ use crate::context::Context;
 pub struct Claimed {
     pub volume: CSIVolume,
     pub publish_context: BTreeMap<String, String>,
+    /// It has grown, and no node has expanded it since.
+    pub expansion: Option<CsiCapacityRange>,
 }
 
 /// Stages and publishes the volume, waiting for its plugin.
@@ -52,7 +57,7 @@ pub async fn mount(
             publish_context: claimed.publish_context.clone(),
             staging_target_path: staging_inside.clone(),
             volume_capability: Some(how.clone()),
-            secrets: claimed.volume.secrets.0.clone(),
+            secrets: claimed.volume.secrets.0.0.clone(),
             volume_context: claimed.volume.context.0.clone(),
         };
         plugin.node_stage(request).await.map_err(|error| error.to_string())?;
@@ -64,7 +69,7 @@ pub async fn mount(
         target_path: instance.of.inside(&target),
         volume_capability: Some(how),
         readonly: usage.read_only,
-        secrets: claimed.volume.secrets.0.clone(),
+        secrets: claimed.volume.secrets.0.0.clone(),
         volume_context: claimed.volume.context.0.clone(),
     };
     plugin.node_publish(request).await.map_err(|error| error.to_string())?;
@@ -151,25 +156,57 @@ impl Context {
             access_mode: claim.access_mode,
             attachment_mode: claim.attachment_mode,
         };
-        let instance = self.csi.wait_for_node(&usage.plugin_id, Duration::ZERO).await?;
-        let (plugin, stages) = parts(&instance)?;
-        let state_dir = &self.settings.state_dir;
-        let _alone = self.csi.work_on(&usage.plugin_id, &usage.external_id).await;
-        let staging = if stages { instance.of.inside(&usage.staging(state_dir)) } else { String::new() };
-        let request = NodeExpandVolumeRequest {
-            volume_id: usage.external_id.clone(),
-            volume_path: instance.of.inside(&usage.target(state_dir)),
-            capacity_range: Some(CapacityRange {
-                required_bytes: asked.capacity.required_bytes,
-                limit_bytes: asked.capacity.limit_bytes,
-            }),
-            staging_target_path: staging,
-            volume_capability: Some(capability(&usage.access_mode, &usage.attachment_mode, "", &[])?),
-            secrets: asked.secrets.0.0,
-        };
-        let grown = plugin.node_expand(request).await.map_err(|error| error.to_string())?;
-        Ok(CsiNodeExpandResponse { capacity_bytes: grown.capacity_bytes })
+        let how = capability(&usage.access_mode, &usage.attachment_mode, "", &[])?;
+        let capacity_bytes = expand(self, &usage, how, asked.capacity, asked.secrets).await?;
+        Ok(CsiNodeExpandResponse { capacity_bytes })
     }
+}
+
+/// Has what is on a volume that was mounted just now follow the volume, which has grown. `false`: the plugin cannot do that here.
+///
+/// # Errors
+/// As above.
+pub async fn expand_mounted(
+    context: &Context,
+    usage: &Usage,
+    options: &CSIMountOptions,
+    claimed: &Claimed,
+    to: CsiCapacityRange,
+) -> Result<bool, String> {
+    let instance = context.csi.wait_for_node(&usage.plugin_id, Duration::ZERO).await?;
+    if !instance.node.as_ref().is_some_and(|(can, _)| can.expand) {
+        return Ok(false);
+    }
+    let how = capability(&usage.access_mode, &usage.attachment_mode, &options.fs_type, &options.mount_flags)?;
+    expand(context, usage, how, to, claimed.volume.secrets.clone()).await?;
+    Ok(true)
+}
+
+async fn expand(
+    context: &Context,
+    usage: &Usage,
+    how: VolumeCapability,
+    to: CsiCapacityRange,
+    secrets: CsiSecrets,
+) -> Result<i64, String> {
+    let instance = context.csi.wait_for_node(&usage.plugin_id, Duration::ZERO).await?;
+    let (plugin, stages) = parts(&instance)?;
+    let state_dir = &context.settings.state_dir;
+    let _alone = context.csi.work_on(&usage.plugin_id, &usage.external_id).await;
+    let staging = if stages { instance.of.inside(&usage.staging(state_dir)) } else { String::new() };
+    let request = NodeExpandVolumeRequest {
+        volume_id: usage.external_id.clone(),
+        volume_path: instance.of.inside(&usage.target(state_dir)),
+        capacity_range: Some(CapacityRange {
+            required_bytes: to.required_bytes,
+            limit_bytes: to.limit_bytes,
+        }),
+        staging_target_path: staging,
+        volume_capability: Some(how),
+        secrets: secrets.0.0,
+    };
+    let grown = plugin.node_expand(request).await.map_err(|error| error.to_string())?;
+    Ok(grown.capacity_bytes)
 }
 
 /// Anything of the volume may be mounted for the allocation.

@@ -1,6 +1,7 @@
 //! What this node is and has, as the scheduler sees it. Read once, at the start.
 
 pub mod cgroup;
+pub mod cloud;
 mod cpu;
 mod group_network;
 mod host;
@@ -28,7 +29,7 @@ pub type Attributes = BTreeMap<String, String>;
 
 /// The parts of the host that are looked at, each with the attributes that it sets; a name that ends in a dot stands for
 /// all below it.
-const FINGERPRINTERS: [(&str, &[&str]); 13] = [
+const FINGERPRINTERS: [(&str, &[&str]); 17] = [
     ("arch", &["cpu.arch"]),
     ("bridge", &["nomad.bridge.hairpin_mode"]),
     ("cgroup", &["os.cgroups.version"]),
@@ -48,6 +49,10 @@ const FINGERPRINTERS: [(&str, &[&str]); 13] = [
             "numa.",
         ],
     ),
+    ("env_aws", &["platform.aws.", "unique.platform.aws."]),
+    ("env_azure", &["platform.azure.", "unique.platform.azure."]),
+    ("env_digitalocean", &["platform.digitalocean.", "unique.platform.digitalocean."]),
+    ("env_gce", &["platform.gce.", "unique.platform.gce."]),
     ("host", &["os.name", "os.version", "kernel.", "unique.hostname", "unique.host_id"]),
     ("host_volume_plugins", &["plugins.host_volume."]),
     ("memory", &["memory.totalbytes"]),
@@ -84,7 +89,7 @@ pub fn node(
     cgroup::describe(cgroup_parent, &mut attributes);
     let filter = &settings.fingerprint_filter;
     let network = match filter.allows("network") {
-        true => Some(network::find(&settings.network_interface)?),
+        true => Some(network::find(&settings.network_interface, wishes(settings))?),
         false => None,
     };
     network.iter().for_each(|network| network::describe(network, &mut attributes));
@@ -132,6 +137,10 @@ pub fn node(
     })
 }
 
+fn wishes(settings: &NodeSettings) -> network::Wishes {
+    network::Wishes { mbits: settings.network_speed_mbits, ipv6_first: settings.ipv6_first }
+}
+
 fn host_networks(settings: &NodeSettings) -> BTreeMap<String, HostNetworkInfo> {
     let info = |name: &String, network: &HostNetwork| HostNetworkInfo {
         name: name.clone(),
@@ -163,7 +172,7 @@ fn versions(settings: &NodeSettings, attributes: &mut Attributes) {
     for (name, value) in [
         ("nomad.version", NOMAD_VERSION),
         ("nomad.revision", ""),
-        ("nomad.service_discovery", "true"),
+        ("nomad.service_discovery", if settings.service_discovery { "true" } else { "false" }),
         ("sojourn.version", env!("CARGO_PKG_VERSION")),
         ("unique.advertise.address", address),
     ] {
@@ -212,7 +221,7 @@ fn resources(
         processors: NodeProcessorResources { topology: Some(topology) },
         node_networks: network
             .iter()
-            .flat_map(|network| network::named(network, &settings.network.host_networks))
+            .flat_map(|network| network::named(network, &settings.network.host_networks, wishes(settings)))
             .collect(),
         ..NodeResources::default()
     }
@@ -239,7 +248,7 @@ mod tests {
 
     fn described(filter: NameFilter) -> Node {
         let base = tempfile::tempdir().unwrap();
-        let identity = NodeIdentity::load(base.path()).unwrap();
+        let identity = NodeIdentity::load(base.path(), false).unwrap();
         let settings = NodeSettings { fingerprint_filter: filter, ..testing::settings(base.path()) };
         node(&settings, &identity, Some(&CgroupParent::V2 { slice: "/x".into() })).unwrap()
     }

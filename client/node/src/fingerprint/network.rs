@@ -17,27 +17,38 @@ pub struct Interface {
     name: String,
     mac: String,
     mbits: i64,
-    /// IPv4 first; link-local ones only where there are no others.
+    /// In the order that is wished for; link-local ones only where there are no others.
     addresses: Vec<IpAddr>,
+}
+
+/// What the operator says of all interfaces.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes {
+    /// In place of what they say of themselves; 0 for that.
+    pub mbits: u64,
+    pub ipv6_first: bool,
 }
 
 /// The interface of this name, or the one of the default route.
 ///
 /// # Errors
 /// When there is none, or it has no address.
-pub fn find(name: &str) -> Result<Interface, String> {
+pub fn find(name: &str, wishes: Wishes) -> Result<Interface, String> {
     let name = match name {
         "" => default_route(&std::fs::read_to_string("/proc/net/route").unwrap_or_default())
             .ok_or("there is no default route; set network_interface")?,
         name => name.to_string(),
     };
-    let addresses = addresses(&name)?;
+    let mut addresses = addresses(&name)?;
+    addresses.sort_by_key(|address| (address.is_ipv6() != wishes.ipv6_first, *address));
     if addresses.is_empty() {
         return Err(format!("network interface \"{name}\" has no address"));
     }
     let read =
         |file: &str| std::fs::read_to_string(format!("/sys/class/net/{name}/{file}")).unwrap_or_default();
-    let mbits = read("speed").trim().parse::<i64>().ok().filter(|speed| *speed > 0).unwrap_or(GUESSED_MBITS);
+    let measured = || read("speed").trim().parse::<i64>().ok().filter(|speed| *speed > 0);
+    let wished = i64::try_from(wishes.mbits).ok().filter(|speed| *speed > 0);
+    let mbits = wished.or_else(measured).unwrap_or(GUESSED_MBITS);
     let mac = read("address").trim().to_string();
     Ok(Interface { mac, mbits, addresses, name })
 }
@@ -64,7 +75,6 @@ fn addresses(name: &str) -> Result<Vec<IpAddr>, String> {
     if found.iter().any(|address| !is_link_local(address)) {
         found.retain(|address| !is_link_local(address));
     }
-    found.sort();
     Ok(found)
 }
 
@@ -97,13 +107,17 @@ impl Interface {
 }
 
 /// The interfaces that have addresses with a name: `default`, and those of the operator.
-pub fn named(default: &Interface, networks: &BTreeMap<String, HostNetwork>) -> Vec<NodeNetworkResource> {
+pub fn named(
+    default: &Interface,
+    networks: &BTreeMap<String, HostNetwork>,
+    wishes: Wishes,
+) -> Vec<NodeNetworkResource> {
     let mut names: BTreeSet<String> = match networks.is_empty() {
         true => BTreeSet::new(),
         false => interfaces(),
     };
     names.remove(&default.name);
-    let others = names.iter().filter_map(|name| find(name).ok());
+    let others = names.iter().filter_map(|name| find(name, wishes).ok());
     let all: Vec<Interface> = [default.clone()].into_iter().chain(others).collect();
     all.iter().filter_map(|interface| interface.named(interface.name == default.name, networks)).collect()
 }
@@ -162,9 +176,22 @@ mod tests {
 
     #[test]
     fn the_loopback_interface_has_its_address() {
-        let lo = find("lo").unwrap();
+        let lo = find("lo", Wishes::default()).unwrap();
         assert_eq!(lo.resources()[0].cidr, "127.0.0.1/32");
-        assert!(find("no-such-interface").is_err());
+        assert!(find("no-such-interface", Wishes::default()).is_err());
+    }
+
+    #[test]
+    fn the_operator_says_how_fast_an_interface_is_and_which_of_its_addresses_come_first() {
+        let wishes = |ipv6_first| Wishes { mbits: 40, ipv6_first };
+        let resources = find("lo", wishes(false)).unwrap().resources();
+        assert_eq!((resources[0].mbits, resources[0].ip.as_str()), (Some(40), "127.0.0.1"));
+        let mut turned = find("lo", wishes(true)).unwrap().resources();
+        if turned.len() == 1 {
+            eprintln!("skipped: this host has no IPv6");
+        }
+        turned.reverse();
+        assert_eq!(turned, resources);
     }
 
     #[test]
@@ -179,14 +206,17 @@ mod tests {
             ("loop".to_string(), network("", "lo", "")),
             ("outer".to_string(), network("192.0.2.0/24", "", "")),
         ]);
-        let found = named(&find("lo").unwrap(), &networks);
+        let found = named(&find("lo", Wishes::default()).unwrap(), &networks, Wishes::default());
         let lo = found.iter().find(|network| network.device == "lo").unwrap();
         let v4 = lo.addresses.iter().filter(|address| address.address == "127.0.0.1");
         let v4: Vec<(&str, &str)> =
             v4.map(|address| (address.alias.as_str(), address.reserved_ports.as_str())).collect();
         assert_eq!(v4, [("default", ""), ("inner", "22"), ("loop", "")]);
         assert!(
-            named(&find("lo").unwrap(), &BTreeMap::new())[0].addresses.iter().all(|a| a.alias == "default")
+            named(&find("lo", Wishes::default()).unwrap(), &BTreeMap::new(), Wishes::default())[0]
+                .addresses
+                .iter()
+                .all(|a| a.alias == "default")
         );
     }
 }

@@ -18,11 +18,11 @@ use tokio::time::{Instant, sleep};
 use wire::messages::{
     AllocIdentitiesRequest, AllocIdentitiesResponse, AllocSpecificRequest, AllocUpdateRequest,
     AllocsGetRequest, AllocsGetResponse, AuthenticatedIdentity, CsiVolumeClaimRequest,
-    CsiVolumeClaimResponse, CsiVolumeUnpublishRequest, CsiVolumeUnpublishResponse, GenericResponse,
-    NodeChangeResponse, NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest,
-    NodeUpdateDrainRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc, QueryOptions,
-    ServiceDeleteRequest, ServiceRegistration, ServiceUpsertRequest, SingleAllocResponse, SingleNodeResponse,
-    WhoAmIResponse, WorkloadIdentityRequest, WriteRequest, method,
+    CsiVolumeClaimResponse, CsiVolumeExpandedRequest, CsiVolumeUnpublishRequest, CsiVolumeUnpublishResponse,
+    Empty, GenericResponse, NodeChangeResponse, NodeClientAllocsResponse, NodeRegisterRequest,
+    NodeSpecificRequest, NodeUpdateDrainRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc,
+    QueryOptions, ServiceDeleteRequest, ServiceRegistration, ServiceUpsertRequest, SingleAllocResponse,
+    SingleNodeResponse, WhoAmIResponse, WorkloadIdentityRequest, WriteRequest, method,
 };
 use wire::{Connection, Frames, Limits, RemoteError, RemoteErrorKind, RpcError, RpcSecurity};
 
@@ -487,6 +487,12 @@ impl ServerClient for WireServers {
         request.write = WriteRequest { namespace: request.write.namespace, ..self.write() };
         // A controller attaches a disk meanwhile.
         self.call(method::CSI_VOLUME_CLAIM, &request, ATTACHED_WITHIN).await
+    }
+
+    async fn volume_expanded(&self, mut request: CsiVolumeExpandedRequest) -> Result<(), ServerError> {
+        request.write = WriteRequest { namespace: request.write.namespace, ..self.write() };
+        let _: Empty = self.call(method::CSI_VOLUME_EXPANDED, &request, ANSWER_WITHIN).await?;
+        Ok(())
     }
 
     async fn unpublish_volume(&self, mut request: CsiVolumeUnpublishRequest) -> Result<(), ServerError> {

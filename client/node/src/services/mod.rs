@@ -20,4 +20,4 @@ pub use checks::{Checks, Owner, Restarter};
 pub use probe::Prober;
 pub use registry::{Registered, Registry, Workload};
 pub use results::{AllocChecks, ExpectedChecks, Results, ServiceHealth};
-pub use wanted::{Unsupported, Wanted, of_group, of_task, refused};
+pub use wanted::{Providers, Unsupported, Wanted, of_group, of_task, refused};

@@ -8,6 +8,7 @@ use super::check::Check;
 use super::consul::{self, Registration, ServiceLogin};
 use crate::driver::DriverNetwork;
 use crate::network::Status;
+use crate::settings::NodeSettings;
 use crate::task::environment::Environment;
 
 /// Longest name of a service, in bytes.
@@ -15,6 +16,19 @@ const NAME_MAX: usize = 63;
 
 /// The node's own address, as texts may name it.
 const NODE_IP: &str = "${attr.unique.network.ip-address}";
+
+/// Where services of this node can be registered.
+#[derive(Clone, Copy, Debug)]
+pub struct Providers {
+    pub nomad: bool,
+    pub consul: bool,
+}
+
+impl Providers {
+    pub fn of(settings: &NodeSettings) -> Providers {
+        Providers { nomad: settings.service_discovery, consul: settings.consul.is_some() }
+    }
+}
 
 /// What this node cannot do for a service, by the name of the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,9 +56,9 @@ pub fn of_group(
     group: &TaskGroup,
     inside: Option<&Status>,
     env: &Environment,
-    has_consul: bool,
+    providers: Providers,
 ) -> Result<Vec<Wanted>, Unsupported> {
-    refused(&group.services, inside.is_some(), has_consul)?;
+    refused(&group.services, inside.is_some(), providers)?;
     let workload = format!("group-{}", alloc.task_group);
     all(alloc, &group.services, ("", &workload), (None, inside), env)
 }
@@ -59,9 +73,9 @@ pub fn of_task(
     services: &[Service],
     networks: (Option<&DriverNetwork>, Option<&Status>),
     env: &Environment,
-    has_consul: bool,
+    providers: Providers,
 ) -> Result<Vec<Wanted>, Unsupported> {
-    refused(services, networks.1.is_some(), has_consul)?;
+    refused(services, networks.1.is_some(), providers)?;
     all(alloc, services, (task, task), networks, env)
 }
 
@@ -69,9 +83,9 @@ pub fn of_task(
 ///
 /// # Errors
 /// What of a service this node cannot do.
-pub fn refused(services: &[Service], own_network: bool, has_consul: bool) -> Result<(), Unsupported> {
+pub fn refused(services: &[Service], own_network: bool, providers: Providers) -> Result<(), Unsupported> {
     services.iter().try_for_each(|service| {
-        let own = check_service(service, own_network, has_consul);
+        let own = check_service(service, own_network, providers);
         let of_consul = service.provider != "nomad";
         let check = |check| super::check::refused(check, of_consul);
         let refused = own.and_then(|()| service.checks.iter().try_for_each(check));
@@ -79,10 +93,13 @@ pub fn refused(services: &[Service], own_network: bool, has_consul: bool) -> Res
     })
 }
 
-fn check_service(service: &Service, own_network: bool, has_consul: bool) -> Result<(), String> {
+fn check_service(service: &Service, own_network: bool, providers: Providers) -> Result<(), String> {
     match service.provider.as_str() {
-        "nomad" => {}
-        "" | "consul" if has_consul => {
+        "nomad" if providers.nomad => {}
+        "nomad" => {
+            return Err("provider \"nomad\": client.nomad_service_discovery is false on this node".into());
+        }
+        "" | "consul" if providers.consul => {
             if !matches!(service.cluster.as_str(), "" | "default") {
                 return Err(format!("cluster {:?}: this node has the default one only", service.cluster));
             }
@@ -205,9 +222,11 @@ mod tests {
         ] {
             env.variables.insert(name.to_string(), value.to_string());
         }
-        let made = of_task(&alloc(canary), "t", &[service], (None, None), &env, false);
+        let made = of_task(&alloc(canary), "t", &[service], (None, None), &env, NOMAD);
         made.map(|mut made| made.remove(0)).map_err(|error| error.to_string())
     }
+
+    const NOMAD: Providers = Providers { nomad: true, consul: false };
 
     #[test]
     fn a_registration_has_the_id_address_and_tags_of_nomad() {
@@ -229,7 +248,7 @@ mod tests {
         assert_eq!(plain.id, format!("_nomad-task-{ALLOC_ID}-t-web-"), "there is no port");
         let group: TaskGroup =
             serde_json::from_value(json!({"Services": [{"Name": "web", "Provider": "nomad"}]})).unwrap();
-        let of_group = of_group(&alloc(false), &group, None, &Environment::default(), false).unwrap();
+        let of_group = of_group(&alloc(false), &group, None, &Environment::default(), NOMAD).unwrap();
         assert_eq!(of_group[0].registration.id, format!("_nomad-task-{ALLOC_ID}-group-g-web-"));
     }
 
@@ -251,6 +270,14 @@ mod tests {
         assert_eq!(probe.headers, [("X-Colour".to_string(), "blue".to_string())]);
         assert_eq!(tcp.probe, Probe::Tcp { address: "127.0.0.1:9000".into() });
         assert_eq!((http.restart.unwrap().limit, tcp.restart), (3, None));
+    }
+
+    #[test]
+    fn a_node_without_service_discovery_registers_nothing_with_the_servers() {
+        let service: Service = serde_json::from_value(json!({"Name": "web", "Provider": "nomad"})).unwrap();
+        let refused = refused(&[service], false, Providers { nomad: false, consul: false }).unwrap_err();
+        let why = "service \"web\": provider \"nomad\": client.nomad_service_discovery is false on this node";
+        assert_eq!(refused.to_string(), why);
     }
 
     #[test]

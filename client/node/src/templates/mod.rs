@@ -39,6 +39,8 @@ pub struct TemplateSettings {
     pub retry: Retry,
     /// The same for what is read from Vault.
     pub vault_retry: Retry,
+    /// What is read of Consul.
+    pub consul_retry: Retry,
     /// How long a secret without a lease is taken for fresh.
     pub vault_lease: Duration,
 }
@@ -70,6 +72,7 @@ impl TemplateSettings {
             wait_bounds: None,
             retry: Retry::USUAL,
             vault_retry: Retry::USUAL,
+            consul_retry: Retry::USUAL,
             vault_lease: Duration::from_secs(5 * 60),
         }
     }

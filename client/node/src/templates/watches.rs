@@ -195,11 +195,11 @@ impl Asker {
                 min_index,
                 wait: settings.block_query_wait,
             };
-            let answered = match (&self.dependency, &self.context.settings.consul) {
+            let (answered, retry) = match (&self.dependency, &self.context.settings.consul) {
                 (Dependency::Consul(what), Some(consul)) => {
-                    consul.read(what, &token, min_index, read.wait).await
+                    (consul.read(what, &token, min_index, read.wait).await, settings.consul_retry)
                 }
-                _ => servers.read(&read).await,
+                _ => (servers.read(&read).await, settings.retry),
             };
             match answered {
                 Ok((found, index)) => {
@@ -216,16 +216,15 @@ impl Asker {
                 ) => {
                     refusals += 1;
                     tracing::warn!(dependency = %self.dependency, %error, refusals, "a template was refused what it reads");
-                    if settings.retry.attempts != 0 && refusals > settings.retry.attempts {
+                    if retry.attempts != 0 && refusals > retry.attempts {
                         self.publish(Fetched::Failed(error.to_string()));
                     }
-                    sleep(doubled(settings.retry.backoff, refusals - 1).min(settings.retry.max_backoff))
-                        .await;
+                    sleep(doubled(retry.backoff, refusals - 1).min(retry.max_backoff)).await;
                 }
                 Err(error) => {
                     unreached += 1;
                     tracing::debug!(dependency = %self.dependency, %error, "what a template reads was not found out");
-                    sleep(doubled(settings.retry.backoff, unreached - 1).min(UNREACHED_PAUSE_MAX)).await;
+                    sleep(doubled(retry.backoff, unreached - 1).min(UNREACHED_PAUSE_MAX)).await;
                 }
             }
         }

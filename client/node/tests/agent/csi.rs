@@ -10,6 +10,7 @@ use model::document::{Allocation, CSIVolume};
 use node::csi::CsiSettings;
 use node::settings::NodeSettings;
 use serde_json::json;
+use wire::messages::CsiCapacityRange;
 
 #[path = "../../../csi/tests/all/plugin.rs"]
 mod plugin;
@@ -207,6 +208,42 @@ async fn a_task_has_a_volume_as_a_block_device() {
         let words = "driver \"exec\" cannot keep a task from writing to a block device";
         events.any(|event| event.display_message.contains(words)).then_some(())
     });
+    servers.stop(&alloc_id(1));
+    agent.shutdown().await;
+}
+
+/// A task can run on less than there is: it does not wait for a plugin that cannot expand the volume now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_has_grown_is_expanded_when_it_is_mounted_next() {
+    if skipped("a_volume_that_has_grown_is_expanded_when_it_is_mounted_next") {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let storage = storage(&base);
+    with_volume(&servers);
+    let to = CsiCapacityRange { required_bytes: 4096, limit_bytes: 0 };
+    servers.change(|cluster| cluster.expansions.extend([("data".into(), to)]));
+    servers.assign(plugin_alloc(&storage, monolith()));
+    servers.assign(user_alloc(2, STAYS));
+    // Not to be passed by trying once more.
+    std::fs::write(storage.join("faults/NodeExpandVolume"), "3").unwrap();
+    let agent = start(patient(base.path()), &servers).await;
+    runs(&servers, 2);
+    let update = servers.update(&alloc_id(2)).unwrap();
+    let mut events = update.task_states["t"].events.iter();
+    let words = "volume data is mounted, but what is on it is not as large as the volume";
+    assert!(events.any(|event| event.display_message.contains(words)));
+    let awaited = || servers.cluster.lock().unwrap().expansions.len();
+    assert_eq!(awaited(), 1, "the servers keep it in mind");
+    servers.stop(&alloc_id(2));
+    eventually("the claim is given back", || (claims(&servers) == 0).then_some(()));
+    std::fs::remove_file(storage.join("faults/NodeExpandVolume")).unwrap();
+
+    servers.assign(user_alloc(3, STAYS));
+    runs(&servers, 3);
+    assert_eq!((awaited(), count(&storage, "NodeExpandVolume ext-data 4096")), (0, 1));
+    servers.stop(&alloc_id(3));
+    eventually("the claim is given back", || (claims(&servers) == 0).then_some(()));
     servers.stop(&alloc_id(1));
     agent.shutdown().await;
 }

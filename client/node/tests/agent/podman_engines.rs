@@ -188,17 +188,84 @@ async fn a_container_runs_with_the_engine_of_a_user() {
     agent.shutdown().await;
 }
 
-/// A range of addresses that no other test process has: it goes by the number of this one.
-fn subnet() -> String {
+/// What an engine of a user gives a task that asks for no network, and what the operator says instead.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_engine_of_a_user_has_a_usual_network() {
+    let Some(podman) = podman::of_a_user("the_engine_of_a_user_has_a_usual_network") else { return };
+    let task = || {
+        let mut task = container("ip addr", json!({}));
+        task["Config"].as_object_mut().unwrap().remove("network_mode");
+        json!([task])
+    };
+    let usual = json!({});
+    let none = json!({"networking": {"default_rootless_mode": "none"}});
+    for (more, has_network) in [(usual, true), (none, false)] {
+        let (base, servers) = (Base::new(), FakeServers::new());
+        std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        servers.assign(alloc(1, "batch", task()));
+        let agent = start(with_podman(base.path(), &podman, more), &servers).await;
+        servers.await_status(&alloc_id(1), "complete");
+        let out = log(base.path(), 1, "t.stdout.0");
+        assert!(out.contains("inet 127.0.0.1/8"), "{out}");
+        assert_eq!(out.contains("inet 10.0.2.100/24"), has_network, "{out}");
+        agent.shutdown().await;
+    }
+}
+
+/// A range of addresses that no other test process has: it goes by the number of this one. Each test begins at another number.
+fn subnet(from: u32) -> String {
     let id = std::process::id();
-    format!("10.{}.{}", 200 + id / 256 % 50, id % 256)
+    format!("10.{}.{}", from + id / 256 % 50, id % 256)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_chooses_its_addresses_of_both_families() {
+    if !std::path::Path::new("/proc/net/if_inet6").exists() {
+        eprintln!("SKIPPED a_task_chooses_its_addresses_of_both_families: this host has no IPv6");
+        return;
+    }
+    let Some(podman) = podman::own("a_task_chooses_its_addresses_of_both_families") else { return };
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let (name, net) = (format!("sojourn6-{}", std::process::id()), subnet(150));
+    let net6 = format!("fd00:{:x}", std::process::id() & 0xffff);
+    let (v4, v6) = (format!("{net}.0/24"), format!("{net6}::/64"));
+    let made = podman.ask(&["network", "create", "--ipv6", "--subnet", &v4, "--subnet", &v6, &name]);
+    assert_eq!(made.trim(), name);
+    let script = "ip addr; trap 'exit 3' TERM; while :; do sleep 0.1; done";
+    let task = |more: Value| {
+        let mut config = json!({"network_mode": name});
+        config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([container(script, config)])
+    };
+    let by_keys = json!({"ipv4_address": format!("{net}.77"), "ipv6_address": format!("{net6}::77")});
+    servers.assign(alloc(1, "service", task(by_keys)));
+    let by_list = json!({"static_ips": [format!("{net6}::78"), format!("{net}.78")]});
+    servers.assign(alloc(2, "service", task(by_list)));
+    servers.assign(alloc(3, "batch", task(json!({"ipv6_address": "2001:db8::9"}))));
+    let agent = start(with_podman(base.path(), &podman, json!({})), &servers).await;
+    for (n, end) in [(1, "77"), (2, "78")] {
+        servers.await_status(&alloc_id(n), "running");
+        let out = || log(base.path(), n, "t.stdout.0");
+        for text in [format!("inet {net}.{end}/24"), format!("inet6 {net6}::{end}/64")] {
+            eventually(&text, || out().contains(&text).then_some(()));
+        }
+    }
+    let update = servers.await_status(&alloc_id(3), "failed");
+    let mut events = update.task_states["t"].events.iter();
+    assert!(events.any(|event| event.display_message.contains("2001:db8::9")), "{update:?}");
+    for n in [1, 2] {
+        servers.stop(&alloc_id(n));
+        servers.await_status(&alloc_id(n), "complete");
+    }
+    agent.shutdown().await;
+    podman.ask(&["network", "rm", "-f", &name]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_chooses_its_addresses_in_a_network_of_podman() {
     let Some(podman) = podman::own("a_task_chooses_its_addresses") else { return };
     let (base, servers) = (Base::new(), FakeServers::new());
-    let (name, net) = (format!("sojourn{}", std::process::id()), subnet());
+    let (name, net) = (format!("sojourn{}", std::process::id()), subnet(200));
     let made = podman.ask(&["network", "create", "--subnet", &format!("{net}.0/24"), &name]);
     assert_eq!(made.trim(), name);
     let script = "ip addr; trap 'exit 3' TERM; while :; do sleep 0.1; done";

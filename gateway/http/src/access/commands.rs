@@ -90,6 +90,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         Command::CreateHostVolume { volume } => {
             in_namespace(&volume.namespace, &[C::HostVolumeCreate, C::HostVolumeRegister, C::HostVolumeWrite])
         }
+        Command::AwaitCsiExpansion { volume, .. } => in_namespace(&volume.namespace, &[C::CsiWriteVolume]),
         Command::DetachCsiClaim { volume, .. } => in_namespace(&volume.namespace, &[C::CsiMountVolume]),
         Command::DeregisterVolume { volume, .. } => match volume.kind {
             VolumeKind::Csi => in_namespace(&volume.namespace, &[C::CsiWriteVolume]),
@@ -178,6 +179,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::DeregisterServicesOfNode { .. }
         | Command::ClaimCsiVolume { .. }
         | Command::ReleaseCsiClaim { .. }
+        | Command::EndCsiExpansion { .. }
         | Command::ExpireEventCursors
         | Command::ParkEventSink(_)
         | Command::GiveStateChunk { .. }

@@ -12,7 +12,9 @@ use axum::extract::{Path, State as With};
 use axum::http::HeaderMap;
 use axum::routing::{delete, get, put};
 use model::document::{CSIVolume, Map};
-use model::{AllocId, Command, CsiClaim, NodeId, NodeStatus, Rejection, VolumeKey, VolumeKind};
+use model::{
+    Actor, AllocId, Command, CsiClaim, NodeId, NodeStatus, Rejection, Request, VolumeKey, VolumeKind,
+};
 use state::State;
 use state::volume::is_used;
 use wire::messages::{
@@ -32,6 +34,10 @@ use crate::storage::Storage;
 
 /// Secrets for a plugin, for this request alone: `key=value,key=value`.
 const SECRETS: &str = "x-nomad-csi-secrets";
+
+/// Of names of requests; see [`Write::beside`].
+const GROWTH: u8 = 0x55;
+const EXPANSION: u8 = 0xaa;
 
 /// Most entries of one list, if the caller asks for no number.
 const PAGE: i32 = 1000;
@@ -85,15 +91,15 @@ async fn create(
     let mut warnings = String::new();
     match known {
         Some((known, external)) => {
-            let secrets = joined(known.secrets.0, &given);
+            let secrets = joined(known.secrets.0.0, &given);
             if volume.requested_capacity_min > known.capacity {
-                let grown = grow(&storage, &volume, &external, secrets).await?;
+                let grown = grow(&storage, &write, &volume, &external, secrets).await?;
                 volume.capacity = grown.capacity;
                 warnings = grown.warning;
             }
         }
         None => {
-            let stored = storage.with_secrets(&volume)?.secrets.0;
+            let stored = storage.with_secrets(&volume)?.secrets.0.0;
             make(&storage, &mut volume, joined(stored, &given)).await?;
         }
     }
@@ -146,9 +152,11 @@ struct Grown {
 }
 
 /// Has the volume, which its plugin calls `external`, grow, and then the file systems on it where it is mounted. A node that does not
-/// answer fails that; asking once more does both again, which plugins have to bear.
+/// answer fails that; asking once more does both again, which plugins have to bear. What no node has done is kept: the next one
+/// to mount the volume does it.
 async fn grow(
     storage: &Storage,
+    write: &Write,
     volume: &CSIVolume,
     external: &str,
     secrets: BTreeMap<String, String>,
@@ -166,26 +174,53 @@ async fn grow(
     };
     let grown: CsiExpandResponse =
         storage.controller(&volume.plugin_id, method::CSI_CONTROLLER_EXPAND, request).await?;
+    let warning = match grown.node_expansion_required {
+        true => expand_on_nodes(storage, write, volume, capacity, &secrets).await?,
+        false => String::new(),
+    };
+    Ok(Grown { capacity: grown.capacity_bytes, warning })
+}
+
+/// Says which nodes have the volume mounted and cannot expand it.
+async fn expand_on_nodes(
+    storage: &Storage,
+    write: &Write,
+    volume: &CSIVolume,
+    capacity: CsiCapacityRange,
+    secrets: &BTreeMap<String, String>,
+) -> Result<String, Failure> {
     let key = VolumeKey::new(VolumeKind::Csi, &volume.namespace, &volume.id);
+    let CsiCapacityRange { required_bytes, limit_bytes } = capacity;
+    let awaited = Command::AwaitCsiExpansion { volume: key.clone(), required_bytes, limit_bytes };
+    storage.0.submit(&write.beside(GROWTH), awaited).await?;
     let state = storage.0.control.state();
     // What a node has given back it stages anew.
     let held = state.claims.of_volume(&key).filter(|(_, claimed)| !claimed.detached);
-    let mut cannot = BTreeSet::new();
-    for (alloc, claimed) in held.filter(|_| grown.node_expansion_required) {
+    let (mut cannot, mut done) = (BTreeSet::new(), None);
+    for (alloc, claimed) in held {
         let claim = &claimed.claim;
         if !expands(&state, claim) {
             cannot.insert(claim.node.to_string());
             continue;
         }
-        let request = of_claim(&key, alloc, claim, capacity, &secrets);
+        let request = of_claim(&key, alloc, claim, capacity, secrets);
         let _: CsiNodeExpandResponse = storage.0.ask(claim.node, method::CSI_NODE_EXPAND, &request).await?;
+        done = Some(claim.node);
+    }
+    if let Some(node) = done {
+        let ended = Command::EndCsiExpansion { volume: key, node, required_bytes };
+        let actor = Actor::Caller(write.caller.clone());
+        let request = Request::named(write.beside(EXPANSION).request, actor, ended);
+        if let Err(error) = storage.0.control.submit(request).await {
+            // The volume has left the node meanwhile: the next one expands it once more.
+            tracing::debug!(volume = volume.id, %node, %error, "an expansion is not noted");
+        }
     }
     let nodes = cannot.into_iter().collect::<Vec<_>>().join(", ");
-    let warning = match nodes.is_empty() {
+    Ok(match nodes.is_empty() {
         true => String::new(),
         false => format!("plugin {} cannot expand what is mounted on these nodes: {nodes}", volume.plugin_id),
-    };
-    Ok(Grown { capacity: grown.capacity_bytes, warning })
+    })
 }
 
 fn of_claim(
@@ -265,7 +300,7 @@ async fn delete_volume(
         // Before its plugin is asked: what is decided a moment later may be something else.
         return Err(Failure::from(Rejection::VolumeInUse(key)).as_internal());
     }
-    let secrets = joined(volume.secrets.0, &[secrets(&headers)?]);
+    let secrets = joined(volume.secrets.0.0, &[secrets(&headers)?]);
     let request = |query| CsiDeleteRequest {
         external_volume_id: external.clone(),
         secrets: CsiSecrets(Map(secrets.clone())),
@@ -349,7 +384,7 @@ async fn snapshot(
     if !asked.plugin_id.is_empty() && asked.plugin_id != volume.plugin_id {
         return Err(Failure::invalid("PluginID: expected that of the source volume"));
     }
-    let secrets = joined(volume.secrets.0, &[asked.secrets.0, secrets(&headers)?]);
+    let secrets = joined(volume.secrets.0.0, &[asked.secrets.0, secrets(&headers)?]);
     let request = |query| CsiSnapshotRequest {
         external_source_volume_id: external.clone(),
         name: asked.name.clone(),

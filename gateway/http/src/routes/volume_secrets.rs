@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use ::acl::VariableCapability;
-use base::Uuid;
 use model::command::SetVariable;
 use model::document::CSIVolume;
-use model::{Actor, Command, Request, RequestId, VariableKey};
+use model::{Actor, Command, Request, VariableKey};
 
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::Write;
 use crate::storage::{Storage, secrets_key};
+
+/// Of names of requests; see [`Write::beside`].
+const SECRETS: u8 = 0xff;
 
 /// What a request has for plugins, and where that is to be kept.
 pub(super) struct Given {
@@ -25,7 +27,7 @@ pub(super) struct Given {
 /// 403: there are some, and the caller may not write the variable. Also if they are those that are kept: an answer must not say
 /// whether somebody has guessed them.
 pub(super) fn take(write: &Write, volume: &mut CSIVolume) -> Result<Given, Failure> {
-    let secrets = std::mem::take(&mut volume.secrets.0);
+    let secrets = std::mem::take(&mut volume.secrets.0.0);
     let given = Given { key: secrets_key(&volume.namespace, &volume.id), secrets };
     let VariableKey { namespace, path } = &given.key;
     let may_write = write.access.acl.allows_variable(namespace, path, VariableCapability::Write);
@@ -59,8 +61,7 @@ impl Given {
         let items = super::variables::sealed(server, &self.key, &self.secrets.into_iter().collect()).await?;
         let set = SetVariable { key: self.key, items, only_at: None, lock: None };
         let command = Command::SetVariable(Box::new(set));
-        // Of a name of its own: under that of the request the registration would be taken for a repetition.
-        let name = RequestId(Uuid::from_random(write.request.0.0.map(|byte| !byte)));
+        let name = write.beside(SECRETS).request;
         let request = Request {
             said: write.said,
             ..Request::named(name, Actor::Caller(write.caller.clone()), command)

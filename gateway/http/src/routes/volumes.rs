@@ -176,8 +176,9 @@ async fn register_csi(
     let namespace = namespace(&write.params, &volume.namespace);
     let mut volume = CSIVolume { namespace, topologies, ..volume };
     let secrets = super::volume_secrets::take(&write, &mut volume)?;
-    let command = Command::RegisterCsiVolume { volume: Box::new(volume.clone()) };
     let state = server.control.state();
+    let volume = rules::csi_volume_anew(&state, &volume);
+    let command = Command::RegisterCsiVolume { volume: Box::new(volume.clone()) };
     access::check(&write.access, &state, &command)?;
     rules::check_csi_volume(&state, &volume)?;
     super::storage::validate(&server, &volume, &secrets.secrets).await?;

@@ -198,14 +198,18 @@ async fn a_volume_that_grows_is_expanded_where_it_is_mounted() {
     assert_eq!((asked, method.as_str()), (node, "CSI.NodeExpandVolume"));
     assert_eq!((request.capacity.required_bytes, request.external_id.as_str()), (10, "data"));
     assert_eq!(request.claim.unwrap().allocation_id, alloc.to_string());
+    let awaited = || cluster.control.state().expansions.get(&key).map(|awaited| awaited.required_bytes);
+    assert_eq!(awaited(), None, "the node has done it");
 
     cluster.submit(Command::RegisterNode { document: Box::new(document(false)) }).await;
     let warning = format!("plugin ebs cannot expand what is mounted on these nodes: {node}");
     assert_eq!(grow(20).await["Warnings"], warning);
-    cluster.submit(Command::DetachCsiClaim { volume: key, alloc, node: Some(node) }).await;
+    assert_eq!(awaited(), Some(20), "for the next node to mount it");
+    cluster.submit(Command::DetachCsiClaim { volume: key.clone(), alloc, node: Some(node) }).await;
     assert_eq!(grow(30).await["Warnings"], "", "no node has it any more");
     assert_eq!(cluster.nodes.last::<CsiExpandRequest>().1, "CSI.ControllerExpandVolume");
     assert_eq!(cluster.get("/v1/volume/csi/data").await.json()["Capacity"], 30);
+    assert_eq!(awaited(), Some(30));
 }
 
 fn data(capacity: i64) -> Value {

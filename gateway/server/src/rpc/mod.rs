@@ -218,6 +218,7 @@ impl Rpc {
             node_rpc::CSI_VOLUME_UNPUBLISH => {
                 answer(&body, |request| storage::unpublish(self, request)).await
             }
+            node_rpc::CSI_VOLUME_EXPANDED => answer(&body, |request| storage::expanded(self, request)).await,
             node_rpc::SERVICE_DELETE_BY_NODE_ID => {
                 answer(&body, |request| service::delete_of_node(self, request)).await
             }

@@ -1,12 +1,11 @@
 //! Volumes of storage plugins, as nodes claim them for their allocations and give them back.
 
-use model::document::Map;
 use model::{AllocId, Command, VolumeKey, VolumeKind};
 use serde::Deserialize;
 use wire::RemoteError;
 use wire::messages::{
-    CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest, CsiVolumeUnpublishResponse,
-    QueryOptions,
+    CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeExpandedRequest, CsiVolumeUnpublishRequest,
+    CsiVolumeUnpublishResponse, Empty, QueryOptions,
 };
 
 use super::{Rpc, denied};
@@ -21,12 +20,17 @@ pub(super) async fn claim(
     let volume = key(&request.write.namespace, &request.volume_id);
     let command = Command::ClaimCsiVolume { volume: volume.clone(), alloc, node };
     let receipt = rpc.submit(node, command).await?;
-    let (volume, publish_context) = rpc.storage.attach(&volume, alloc).await.map_err(denied)?;
-    Ok(CsiVolumeClaimResponse {
-        publish_context: Map(publish_context),
-        volume: Some(volume),
-        meta: rpc.query_meta(receipt.index.0),
-    })
+    let answer = rpc.storage.attach(&volume, alloc).await.map_err(denied)?;
+    Ok(CsiVolumeClaimResponse { meta: rpc.query_meta(receipt.index.0), ..answer })
+}
+
+/// The node has expanded a volume that it has just mounted.
+pub(super) async fn expanded(rpc: &Rpc, request: CsiVolumeExpandedRequest) -> Result<Empty, RemoteError> {
+    let node = rpc.caller(&rpc.state(), &request.write.auth_token, None)?;
+    let volume = key(&request.write.namespace, &request.volume_id);
+    let command = Command::EndCsiExpansion { volume, node, required_bytes: request.required_bytes };
+    rpc.submit(node, command).await?;
+    Ok(Empty {})
 }
 
 /// What is left to be done is the leader's business.

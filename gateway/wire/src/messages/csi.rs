@@ -8,18 +8,9 @@ use model::document::{
     CSIMountOptions, CSITopology, CSITopologyRequest, CSIVolume, CSIVolumeCapability, List, Map,
 };
 
+pub use model::document::CsiSecrets;
+
 use super::{QueryMeta, WriteRequest};
-
-/// Secrets on their way to a plugin. They must not get into a log.
-#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct CsiSecrets(pub Map<String, String>);
-
-impl fmt::Debug for CsiSecrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CsiSecrets({} hidden)", self.0.len())
-    }
-}
 
 /// `CSIVolume.Claim`. How the volume is used follows from the job; what the node says about it is not believed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -48,6 +39,9 @@ pub struct CsiVolumeClaimRequest {
 pub struct CsiVolumeClaimResponse {
     pub publish_context: Map<String, String>,
     pub volume: Option<CSIVolume>,
+    /// The volume has grown since a node mounted it, and has to be expanded. Our own: Nomad's servers say nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expansion: Option<CsiCapacityRange>,
     #[serde(flatten)]
     pub meta: QueryMeta,
 }
@@ -88,6 +82,20 @@ pub struct CsiVolumeClaim {
 
 /// The state of a claim whose node has unmounted the volume.
 pub const NODE_DETACHED: i64 = 1;
+
+/// `CSIVolume.Expanded`, our own: the node has expanded the volume, as [`CsiVolumeClaimResponse::expansion`] asked for.
+/// Answered with nothing.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CsiVolumeExpandedRequest {
+    #[serde(rename = "VolumeID")]
+    pub volume_id: String,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub required_bytes: i64,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -53,6 +53,8 @@ pub mod method {
     pub const VARIABLES_LIST: &str = "Variables.List";
     pub const CSI_VOLUME_CLAIM: &str = "CSIVolume.Claim";
     pub const CSI_VOLUME_UNPUBLISH: &str = "CSIVolume.Unpublish";
+    /// Our own: see [`super::CsiVolumeExpandedRequest`].
+    pub const CSI_VOLUME_EXPANDED: &str = "CSIVolume.Expanded";
     pub const SERVICE_DELETE_BY_NODE_ID: &str = "ServiceRegistration.DeleteByNodeID";
 
     // Server to node.

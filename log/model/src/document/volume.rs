@@ -1,3 +1,5 @@
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::node::CSITopology;
@@ -23,7 +25,7 @@ pub struct CSIVolume {
     pub access_mode: String,
     pub attachment_mode: String,
     pub mount_options: Option<CSIMountOptions>,
-    pub secrets: Map<String, String>,
+    pub secrets: CsiSecrets,
     pub parameters: Map<String, String>,
     pub context: Map<String, String>,
     pub capacity: i64,
@@ -36,6 +38,17 @@ pub struct CSIVolume {
     pub snapshot_id: String,
     #[serde(rename = "PluginID")]
     pub plugin_id: String,
+}
+
+/// Secrets on their way to a plugin. They must not get into a log.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CsiSecrets(pub Map<String, String>);
+
+impl fmt::Debug for CsiSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CsiSecrets({} hidden)", self.0.len())
+    }
 }
 
 /// `CSITopologyRequest` of Nomad's API.

@@ -221,6 +221,8 @@ events! {
     (150, 1) volume::CsiVolumeClaimed: Alloc(alloc),
     (151, 1) volume::CsiClaimDetached: Alloc(alloc),
     (152, 1) volume::CsiClaimReleased: Alloc(alloc),
+    (192, 1, since 4) volume::CsiExpansionAwaited: Cluster,
+    (193, 1, since 4) volume::CsiExpansionEnded: Cluster,
     (153, 1) cursor::EventCursorSet: Cluster,
     (154, 1) cursor::EventCursorAcked: Cluster,
     (155, 1) cursor::EventCursorReset: Cluster,

@@ -3,7 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 
 use crate::claim::CsiClaim;
-use crate::object::{AllocId, VolumeKey};
+use crate::object::{AllocId, NodeId, VolumeKey};
 
 /// An allocation has the volume from here on, or has it in another way than before.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
@@ -25,4 +25,22 @@ pub struct CsiClaimDetached {
 pub struct CsiClaimReleased {
     pub volume: VolumeKey,
     pub alloc: AllocId,
+}
+
+/// The volume has grown, and what is on it follows only once a node that mounts it is asked to see to that.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct CsiExpansionAwaited {
+    pub volume: VolumeKey,
+    /// How large it has to be at least, in bytes.
+    pub required_bytes: i64,
+    /// How large it may be at most; 0 says nothing.
+    pub limit_bytes: i64,
+}
+
+/// No node has to do that any more.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct CsiExpansionEnded {
+    pub volume: VolumeKey,
+    /// Who has done it; none if the volume is forgotten, or another one than it was.
+    pub node: Option<NodeId>,
 }

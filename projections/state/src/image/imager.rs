@@ -156,6 +156,7 @@ impl<'a> Making<'a> {
                 && state.variables.changed() == before.variables.changed()
                 && state.services.changed() == before.services.changed()
                 && state.claims.is_same(&before.claims)
+                && state.expansions.is_same(&before.expansions)
                 && state.cursors.is_same(&before.cursors)
                 && state.sinks.is_same(&before.sinks)
                 && state.erasure.is_same(&before.erasure)

@@ -78,6 +78,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         operator: settings.operator.clone(),
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
         claims: settings.claims(),
+        expansions: settings.expansions(),
         cursors: settings.cursors(),
         sinks: settings.sinks(),
         erasure: settings.erasure(),

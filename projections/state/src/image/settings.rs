@@ -16,7 +16,7 @@ use crate::namespace::Namespaces;
 use crate::operator::Operator;
 use crate::pool::Pools;
 use crate::sink::{Sink, Sinks};
-use crate::volume::{Claimed, Claims};
+use crate::volume::{Claimed, Claims, Expansion, Expansions};
 use crate::{Recording, State};
 
 /// There is little of it, and its shape grows: a document instead of columns.
@@ -43,6 +43,8 @@ pub(super) struct Settings {
     claims: Vec<(VolumeKey, AllocId, Claimed)>,
     #[serde(default, skip_serializing_if = "never")]
     claims_changed: Index,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    expansions: Vec<(VolumeKey, Expansion)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cursors: Vec<(String, Cursor)>,
     #[serde(default, skip_serializing_if = "never")]
@@ -131,6 +133,10 @@ impl Settings {
         Claims::of(std::mem::take(&mut self.claims), self.claims_changed)
     }
 
+    pub fn expansions(&mut self) -> Expansions {
+        Expansions::of(std::mem::take(&mut self.expansions))
+    }
+
     pub fn cursors(&mut self) -> Cursors {
         Cursors::of(std::mem::take(&mut self.cursors), self.cursors_changed)
     }
@@ -160,6 +166,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         services_changed: state.services.changed(),
         claims: state.claims.rows(),
         claims_changed: state.claims.changed(),
+        expansions: state.expansions.rows(),
         cursors: state.cursors.rows(),
         cursors_changed: state.cursors.changed(),
         sinks: state.sinks.rows(),

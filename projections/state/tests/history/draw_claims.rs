@@ -2,7 +2,7 @@
 
 use base::Rng;
 use model::event::*;
-use model::{AllocId, CsiClaim, VolumeKey, VolumeKind};
+use model::{AllocId, CsiClaim, EPOCH, NodeId, VolumeKey, VolumeKind};
 use state::State;
 
 use super::draw::one;
@@ -21,7 +21,25 @@ pub fn events(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
     if rng.below(2) == 0 {
         events.push(CsiClaimReleased { volume, alloc }.into());
     }
+    if state.epoch() == EPOCH {
+        events.extend(of_expansions(state, rng));
+    }
     Some(events)
+}
+
+fn of_expansions(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let awaited: Vec<&VolumeKey> = state.expansions.iter().map(|(volume, _)| volume).collect();
+    match one(&awaited, rng) {
+        Some(volume) if rng.below(2) == 0 => {
+            let node = (rng.below(2) == 0).then(NodeId::default);
+            vec![CsiExpansionEnded { volume: volume.clone(), node }.into()]
+        }
+        _ => {
+            let volume = VolumeKey::new(VolumeKind::Csi, "default", &format!("vol-{}", rng.below(3)));
+            let required_bytes = rng.below(9) as i64;
+            vec![CsiExpansionAwaited { volume, required_bytes, limit_bytes: 0 }.into()]
+        }
+    }
 }
 
 fn claimed(state: &State, rng: &mut Rng) -> Option<CsiVolumeClaimed> {

@@ -13,7 +13,7 @@ use crate::agent::{self, ConfigSources};
 use crate::call::{Call, Command, Outcome, Run};
 use crate::command::version;
 use crate::output::{write_err, write_out};
-use crate::settings::{self, AGENT_FLAGS, AgentSettings, LogSettings, UNSUPPORTED_FLAGS};
+use crate::settings::{self, AGENT_FLAGS, AgentSettings, LogSettings, SYSTEM_FLAGS, UNSUPPORTED_FLAGS};
 
 pub(super) static COMMAND: Command = Command {
     name: "agent",
@@ -21,7 +21,7 @@ pub(super) static COMMAND: Command = Command {
     arguments: "",
     summary: "Run a server, a client, or both.",
     details: "To try it: sojourn agent -dev",
-    flags: &[AGENT_FLAGS, UNSUPPORTED_FLAGS[0], UNSUPPORTED_FLAGS[1]],
+    flags: &[AGENT_FLAGS, SYSTEM_FLAGS, UNSUPPORTED_FLAGS[0], UNSUPPORTED_FLAGS[1]],
     run: Run::Process(run),
 };
 
@@ -63,8 +63,18 @@ pub(in crate::command) fn log(settings: &LogSettings) -> anyhow::Result<(Monitor
             tracing::error!(%error, "the log level stays as it is");
         }
     });
-    let lines = tracing_subscriber::fmt::layer().with_ansi(std::io::stdout().is_terminal());
-    let written = file.map(|file| tracing_subscriber::fmt::layer().with_ansi(false).with_writer(file));
+    let place = settings.include_location;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_file(place)
+        .with_line_number(place)
+        .with_ansi(std::io::stdout().is_terminal());
+    let written = file.map(|file| {
+        tracing_subscriber::fmt::layer()
+            .with_file(place)
+            .with_line_number(place)
+            .with_ansi(false)
+            .with_writer(file)
+    });
     let followed = tracing_subscriber::registry().with(monitor.layer());
     match settings.json {
         // The file first: the lines of both share what was made of a span, and the file wants no colours.

@@ -3,7 +3,7 @@
 use jobspec::Diagnostics;
 use jobspec::config::Section;
 use model::document::{
-    CSIMountOptions, CSITopology, CSITopologyRequest, CSIVolume, CSIVolumeCapability, Map,
+    CSIMountOptions, CSITopology, CSITopologyRequest, CSIVolume, CSIVolumeCapability, CsiSecrets, Map,
 };
 
 use super::create::capacity;
@@ -20,7 +20,7 @@ pub(super) fn read(mut top: Section) -> Result<CSIVolume, Diagnostics> {
         plugin_id: top.take("plugin_id")?.unwrap_or_default(),
         snapshot_id: top.take("snapshot_id")?.unwrap_or_default(),
         clone_id: top.take("clone_id")?.unwrap_or_default(),
-        secrets: top.take::<Texts>("secrets")?.unwrap_or_default(),
+        secrets: CsiSecrets(top.take::<Texts>("secrets")?.unwrap_or_default()),
         parameters: top.take::<Texts>("parameters")?.unwrap_or_default(),
         context: top.take::<Texts>("context")?.unwrap_or_default(),
         requested_capacity_min: capacity(&mut top, "capacity_min")?,

@@ -1,3 +1,4 @@
+use super::system_flags::SYSTEM_FLAGS;
 use super::*;
 use crate::flags::{parse, specs};
 
@@ -11,7 +12,8 @@ fn read_all(files: &[(&str, &str)], flags: &[&str]) -> Result<AgentSettings, Str
         words.push(format!("-config={}", path.display()));
     }
     words.extend(flags.iter().map(|flag| flag.to_string()));
-    let settings = read(&parse(specs(&[AGENT_FLAGS]), &words).unwrap(), &Environment::default());
+    let settings =
+        read(&parse(specs(&[AGENT_FLAGS, SYSTEM_FLAGS]), &words).unwrap(), &Environment::default());
     let place = format!("{}/", directory.path().display());
     settings.map_err(|error| format!("{error:#}").replace(&place, ""))
 }
@@ -182,7 +184,7 @@ fn errors_show_their_position() {
         ("autopilot { server_stabilization_time = \"-1s\" }", "autopilot: ServerStabilizationTime: expected"),
         ("autopilot { max_trailing_logs = \"x\" }", "\"max_trailing_logs\": expected a whole number"),
         ("autopilot { cleanup_dead_servers = 2 }", "\"cleanup_dead_servers\": expected true or false"),
-        ("autopilot { enable_redundancy_zones = true }", "\"enable_redundancy_zones\": not supported yet"),
+        ("autopilot { enable_redundancy_zones = true }", "\"enable_redundancy_zones\": not supported: of"),
         ("leave_on_terminate = \"maybe\"", "\"leave_on_terminate\": expected true or false"),
         ("region = \"\"", "region: expected a text of at most 96 bytes"),
         (
@@ -200,20 +202,16 @@ fn errors_show_their_position() {
             "a.hcl:1:27: \"tls_cipher_suites\": the cipher suite \"TLS_RSA_WITH_AES_128_CBC_SHA\" is not supported",
         ),
         ("tls { htp = true }", "a.hcl:1:7: unexpected key \"htp\""),
-        ("vault { token = \"x\" }", "a.hcl:1:17: \"token\": not supported yet"),
-        ("consul { grpc_address = \"10.0.0.1:8502\" }", "a.hcl:1:25: \"grpc_address\": not supported yet"),
+        ("vault { token = \"x\" }", "a.hcl:1:17: \"token\": not supported: tasks log in"),
+        ("consul { grpc_address = \"10.0.0.1:8502\" }", "a.hcl:1:25: \"grpc_address\": not supported: no"),
         (
             "client { host_network \"x\" { cidr = \"nowhere\" } }",
             "host_network \"x\": cidr: expected networks like 10.0.0.0/8, not \"nowhere\"",
         ),
         ("client { artifact { http_max_size = \"1XB\" } }", "\"http_max_size\": expected a size"),
         ("client { artifact { git_timeout = \"0s\" } }", "git_timeout = 0s: expected more than 0s"),
-        (
-            "client { artifact { filesystem_isolation_extra_paths = [\"d:r:/x\"] } }",
-            "\"filesystem_isolation_extra_paths\": not supported yet",
-        ),
-        ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported yet"),
-        ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
+        ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported: "),
+        ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported: "),
         ("server { sinks { deny = [\"nowhere\"] } }", "\"deny\": [0]: expected an address or a network"),
         (
             "limits { http_proxies = [\"nowhere\"] }",
@@ -228,7 +226,7 @@ fn errors_show_their_position() {
         ("plugin \"lxc\" { arg = 1 }", "unexpected key \"arg\""),
         (
             "plugin \"docker\" {\n  config {\n    windows_allow_insecure_container_admin = true\n  }\n}",
-            "a.hcl:3:46: \"windows_allow_insecure_container_admin\": not supported yet",
+            "a.hcl:3:46: \"windows_allow_insecure_container_admin\": not supported: ",
         ),
         ("plugin \"docker\" { config { misspelt = 1 } }", "unexpected key \"misspelt\""),
         ("http_api_response_headers { \"a b\" = \"c\" }", "\"a b\" is not a header of HTTP"),

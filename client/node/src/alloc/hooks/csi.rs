@@ -11,7 +11,8 @@ use model::document::{Allocation, CSIMountOptions, TaskGroup, VolumeRequest};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use wire::messages::{
-    CsiVolumeClaim, CsiVolumeClaimRequest, CsiVolumeUnpublishRequest, NODE_DETACHED, WriteRequest,
+    CsiCapacityRange, CsiVolumeClaim, CsiVolumeClaimRequest, CsiVolumeExpandedRequest,
+    CsiVolumeUnpublishRequest, NODE_DETACHED, WriteRequest,
 };
 
 use super::{AllocContext, AllocHook, group_of};
@@ -159,6 +160,9 @@ impl Csi {
             self.keep(alloc, state, &held);
             let options = mount_options(request, volume.mount_options.as_ref());
             volume::mount(&alloc.context, &usage, &options, &claimed).await?;
+            if let Some(to) = claimed.expansion {
+                expand(alloc, &usage, &options, &claimed, to).await;
+            }
             if let Some(own) = held.last_mut() {
                 own.published = true;
             }
@@ -240,7 +244,8 @@ async fn claim(
         let error = match servers.claim_volume(asked.clone()).await {
             Ok(answer) => {
                 let volume = answer.volume.ok_or_else(|| format!("volume {id}: the servers sent none"))?;
-                return Ok(Claimed { volume, publish_context: answer.publish_context.0 });
+                let (publish_context, expansion) = (answer.publish_context.0, answer.expansion);
+                return Ok(Claimed { volume, publish_context, expansion });
             }
             Err(error) => error,
         };
@@ -249,15 +254,50 @@ async fn claim(
         }
         let text = error.to_string();
         if text != said {
-            for task in alloc.roles.keys() {
-                alloc
-                    .tasks
-                    .add_event(task, events::hook_message(&format!("waiting for volume {id}: {text}")));
-            }
+            say(alloc, &format!("waiting for volume {id}: {text}"));
             said = text;
         }
         sleep(pause).await;
         pause = (pause * 2).min(settings.claim_pause_max);
+    }
+}
+
+fn say(alloc: &AllocContext, text: &str) {
+    for task in alloc.roles.keys() {
+        alloc.tasks.add_event(task, events::hook_message(text));
+    }
+}
+
+/// Whatever comes of it, the volume is mounted, and its tasks run. The servers keep in mind what was not done, and the next one to
+/// mount the volume is asked for it.
+async fn expand(
+    alloc: &AllocContext,
+    usage: &Usage,
+    options: &CSIMountOptions,
+    claimed: &Claimed,
+    to: CsiCapacityRange,
+) {
+    let id = &usage.volume_id;
+    match volume::expand_mounted(&alloc.context, usage, options, claimed, to).await {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(error) => {
+            say(
+                alloc,
+                &format!("volume {id} is mounted, but what is on it is not as large as the volume: {error}"),
+            );
+            return;
+        }
+    }
+    let Some(servers) = alloc.context.servers.get() else { return };
+    let request = CsiVolumeExpandedRequest {
+        volume_id: id.clone(),
+        node_id: alloc.context.node().id.clone(),
+        required_bytes: to.required_bytes,
+        write: WriteRequest { namespace: usage.namespace.clone(), ..WriteRequest::default() },
+    };
+    if let Err(error) = servers.volume_expanded(request).await {
+        tracing::warn!(volume = id, %error, "the servers do not know yet that a volume is expanded");
     }
 }
 

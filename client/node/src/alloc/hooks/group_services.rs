@@ -39,7 +39,7 @@ impl GroupServices {
             group,
             inside.as_ref(),
             &env,
-            alloc.context.settings.consul.is_some(),
+            services::Providers::of(&alloc.context.settings),
         );
         let wanted = wanted.map_err(|error| HookError::fatal(self.name(), error))?;
         let of = Workload { alloc_id: &alloc.id, namespace: &newest.namespace, task: "" };

@@ -6,7 +6,7 @@ use executor::Exit;
 
 use super::{StartRequest, TaskContext, TaskHook, environment, parts};
 use crate::hook::{HookError, HookFuture, HookState, ready};
-use crate::services::{self, Checks, Owner, Restarter, Workload};
+use crate::services::{self, Checks, Owner, Providers, Restarter, Workload};
 use crate::task::events;
 use crate::task::parts::TaskParts;
 
@@ -26,7 +26,7 @@ impl TaskServices {
         let inside = task.context.networks.find(&alloc.id).map(|network| network.status);
         let networks = (network.as_ref(), inside.as_ref());
         let wanted =
-            services::of_task(&alloc, &task.name, &parts.task.services, networks, &env, has_consul(task));
+            services::of_task(&alloc, &task.name, &parts.task.services, networks, &env, providers(task));
         let wanted = wanted.map_err(|error| {
             // The task runs: it goes on without them, and says so.
             let error = HookError::fatal(self.name(), error);
@@ -48,8 +48,8 @@ impl TaskServices {
     }
 }
 
-fn has_consul(task: &TaskContext) -> bool {
-    task.context.settings.consul.is_some()
+fn providers(task: &TaskContext) -> Providers {
+    Providers::of(&task.context.settings)
 }
 
 fn owner(task: &TaskContext) -> Arc<Owner> {
@@ -77,7 +77,7 @@ impl TaskHook for TaskServices {
         let name = self.name();
         let own_network = task.context.networks.find(&start.alloc.id).is_some();
         ready(parts(&start.alloc, task, name).and_then(|parts| {
-            services::refused(&parts.task.services, own_network, has_consul(task))
+            services::refused(&parts.task.services, own_network, providers(task))
                 .map_err(|error| HookError::fatal(name, error))
         }))
     }

@@ -28,8 +28,9 @@ use serde_json::{Value, json};
 use template::Dependency;
 use tokio::sync::watch;
 use wire::messages::{
-    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
-    PlacedAlloc, ServiceRegistration, SignedWorkloadIdentity, WorkloadIdentityRequest,
+    AllocIdentitiesResponse, CsiCapacityRange, CsiVolumeClaimRequest, CsiVolumeClaimResponse,
+    CsiVolumeExpandedRequest, CsiVolumeUnpublishRequest, PlacedAlloc, ServiceRegistration,
+    SignedWorkloadIdentity, WorkloadIdentityRequest,
 };
 
 /// How long anything may take before a test gives up.
@@ -163,6 +164,8 @@ pub struct Cluster {
     pub refuses_services: bool,
     /// Volumes of storage plugins by id, and who has which.
     pub csi_volumes: BTreeMap<String, CSIVolume>,
+    /// Volumes that have grown, and that nobody has expanded.
+    pub expansions: BTreeMap<String, CsiCapacityRange>,
     pub claims: std::collections::BTreeSet<(String, String)>,
 }
 
@@ -317,7 +320,14 @@ impl ServerClient for FakeServers {
         let volume = volume.ok_or_else(|| ServerError::Refused("volume not found".into()))?;
         cluster.claims.insert((request.volume_id, request.allocation_id));
         let publish_context = Map([("device".to_string(), "/dev/none".to_string())].into());
-        Ok(CsiVolumeClaimResponse { publish_context, volume: Some(volume), ..Default::default() })
+        let expansion = cluster.expansions.get(&volume.id).copied();
+        Ok(CsiVolumeClaimResponse { publish_context, volume: Some(volume), expansion, ..Default::default() })
+    }
+
+    async fn volume_expanded(&self, request: CsiVolumeExpandedRequest) -> Result<(), ServerError> {
+        self.called("volume_expanded")?;
+        self.cluster.lock().unwrap().expansions.remove(&request.volume_id);
+        Ok(())
     }
 
     async fn unpublish_volume(&self, request: CsiVolumeUnpublishRequest) -> Result<(), ServerError> {
@@ -448,6 +458,11 @@ pub fn settings(base: &Path) -> NodeSettings {
         vaults: Vec::new(),
         artifacts: ArtifactSettings::usual(),
         common_plugin_dir: base.join("plugins"),
+        network_speed_mbits: 0,
+        ipv6_first: false,
+        service_discovery: true,
+        clouds: Default::default(),
+        id_of_host: false,
         task_open_files: Some(777),
         intro_token: String::new(),
         log: Default::default(),

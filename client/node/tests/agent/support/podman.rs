@@ -1,6 +1,6 @@
 //! A Podman of the tests' own: directories that go with it, an image of busybox.
 
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -37,7 +37,10 @@ fn made(test: &str, is_rootless: bool) -> Option<TestPodman> {
         eprintln!("SKIPPED {test}: only root can start a container engine");
         return None;
     }
-    install(&["podman", "runc", "busybox-static"], &["podman", "runc", "busybox"]);
+    install(
+        &["podman", "runc", "busybox-static", "slirp4netns"],
+        &["podman", "runc", "busybox", "slirp4netns"],
+    );
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let directory = Path::new("/tmp").join(format!("{PREFIX}{}-{number}", std::process::id()));
@@ -57,6 +60,7 @@ fn made(test: &str, is_rootless: bool) -> Option<TestPodman> {
     let podman = TestPodman { directory, is_rootless, service: Mutex::new(None) };
     if is_rootless {
         std::os::unix::fs::chown(&podman.directory, Some(USER), Some(USER)).unwrap();
+        make_tun(&podman.tun());
         let output = podman.command(&["unshare", "true"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
@@ -71,21 +75,44 @@ fn made(test: &str, is_rootless: bool) -> Option<TestPodman> {
     Some(podman)
 }
 
+/// The device that a user's engine makes networks of.
+fn make_tun(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+    mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), makedev(10, 200)).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap();
+}
+
 impl TestPodman {
     pub fn socket(&self) -> String {
         format!("{}/s", self.directory.display())
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("podman");
+        let mut command = match self.is_rootless {
+            true => self.as_user(),
+            false => Command::new("podman"),
+        };
         command.args(arguments).stdin(Stdio::null());
         command.env("CONTAINERS_CONF", self.directory.join("containers.conf"));
         command.env("CONTAINERS_STORAGE_CONF", self.directory.join("storage.conf"));
-        if self.is_rootless {
-            command.env("HOME", &self.directory).env("XDG_RUNTIME_DIR", &self.directory);
-            command.uid(USER).gid(USER).current_dir("/");
-        }
         command
+    }
+
+    /// The program run by the user, for whom the device of networks is open, whatever it is on this host.
+    fn as_user(&self) -> Command {
+        let (user, tun) = (USER.to_string(), self.tun());
+        let script = format!(
+            "mount --bind {} /dev/net/tun && exec setpriv --reuid {user} --regid {user} --clear-groups -- podman \"$@\"",
+            tun.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "slave", "sh", "-c", &script, "podman"]);
+        command.env("HOME", &self.directory).env("XDG_RUNTIME_DIR", &self.directory).current_dir("/");
+        command
+    }
+
+    fn tun(&self) -> PathBuf {
+        self.directory.join("tun")
     }
 
     /// What the program says, asked without its service.

@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use wire::messages::{
-    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeUnpublishRequest,
-    SignedWorkloadIdentity, WorkloadIdentityRejection,
+    AllocIdentitiesResponse, CsiVolumeClaimRequest, CsiVolumeClaimResponse, CsiVolumeExpandedRequest,
+    CsiVolumeUnpublishRequest, SignedWorkloadIdentity, WorkloadIdentityRejection,
 };
 
 use super::*;
@@ -28,6 +28,10 @@ impl ServerQueries for Signers {
         &self,
         _: CsiVolumeClaimRequest,
     ) -> BoxFuture<'_, Result<CsiVolumeClaimResponse, ServerError>> {
+        unreachable!("no task has a volume")
+    }
+
+    fn volume_expanded(&self, _: CsiVolumeExpandedRequest) -> BoxFuture<'_, Result<(), ServerError>> {
         unreachable!("no task has a volume")
     }
 

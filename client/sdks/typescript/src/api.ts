@@ -367,15 +367,15 @@ export interface EventCursorShare {
 /** A sink of the event stream. */
 export interface EventSink {
   Name: string;
-  /** `webhook`, `nats`, `file`, `syslog` or `otlp`. */
+  /** `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`. */
   Kind: string;
   /** Of a webhook, or of a collector of OpenTelemetry. */
   URL: string;
-  /** `HOST:PORT` of a NATS server, or of a syslog server. */
+  /** `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas. */
   Address: string;
-  /** Of the messages in NATS. */
+  /** Of the messages in NATS; of Kafka the topic. */
   Subject: string;
-  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. */
+  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak TLS. */
   TLS: boolean;
   /** Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given. */
   Transport: string;
@@ -438,15 +438,15 @@ export interface EventSink {
 
 /** Where events are to go. What is not of the kind is refused. */
 export interface EventSinkRequest {
-  /** `webhook`, `nats`, `file`, `syslog` or `otlp`. */
+  /** `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`. */
   Kind?: string;
   /** Of a webhook, or of a collector of OpenTelemetry. */
   URL?: string;
-  /** `HOST:PORT` of a NATS server, or of a syslog server. */
+  /** `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas. */
   Address?: string;
-  /** Of the messages in NATS. */
+  /** Of the messages in NATS; of Kafka the topic. */
   Subject?: string;
-  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. */
+  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak TLS. */
   TLS?: boolean;
   /** Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given. */
   Transport?: string;

@@ -402,15 +402,16 @@ class EventSink(TypedDict):
     """A sink of the event stream."""
 
     Name: str
-    # `webhook`, `nats`, `file`, `syslog` or `otlp`.
+    # `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`.
     Kind: str
     # Of a webhook, or of a collector of OpenTelemetry.
     URL: str
-    # `HOST:PORT` of a NATS server, or of a syslog server.
+    # `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     Address: str
-    # Of the messages in NATS.
+    # Of the messages in NATS; of Kafka the topic.
     Subject: str
-    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for.
+    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak
+    # TLS.
     TLS: bool
     # Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given.
     Transport: str
@@ -474,15 +475,16 @@ class EventSink(TypedDict):
 class EventSinkRequest(TypedDict, total=False):
     """Where events are to go. What is not of the kind is refused."""
 
-    # `webhook`, `nats`, `file`, `syslog` or `otlp`.
+    # `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`.
     Kind: str
     # Of a webhook, or of a collector of OpenTelemetry.
     URL: str
-    # `HOST:PORT` of a NATS server, or of a syslog server.
+    # `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     Address: str
-    # Of the messages in NATS.
+    # Of the messages in NATS; of Kafka the topic.
     Subject: str
-    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for.
+    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak
+    # TLS.
     TLS: bool
     # Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given.
     Transport: str

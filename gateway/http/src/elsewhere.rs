@@ -3,7 +3,7 @@
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, UPGRADE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, UPGRADE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -68,8 +68,6 @@ fn repeated(request: &Request) -> Option<Request> {
     *again.uri_mut() = request.uri().clone();
     *again.headers_mut() = headers.clone();
     again.headers_mut().remove(CONTENT_LENGTH);
-    // Compressed here, as whatever else is answered.
-    again.headers_mut().remove(ACCEPT_ENCODING);
     again.headers_mut().insert(PASSED, HeaderValue::from_static("1"));
     if let Some(caller) = request.extensions().get::<CallerAddress>() {
         again.extensions_mut().insert(*caller);
@@ -86,6 +84,9 @@ fn named(mut answer: Response, http: &str) -> Response {
 
 /// Which of the other servers goes back the farthest, in an answer 410.
 async fn pointed(response: Response, OtherHistory { http, oldest, .. }: &OtherHistory) -> Response {
+    if response.headers().contains_key(CONTENT_ENCODING) {
+        return named(response, http);
+    }
     let (mut parts, body) = response.into_parts();
     let text = to_bytes(body, TEXT_MAX).await.unwrap_or_default();
     let text = format!("{}; {http} has it from index {oldest} on", String::from_utf8_lossy(&text));

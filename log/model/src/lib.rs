@@ -36,7 +36,7 @@ pub use claim::CsiClaim;
 pub use command::{Command, CommandKind, Reply, Request};
 pub use cursor::{EventCursorSettings, EventPosition, SPLIT_CURSOR_EPOCH, SetEventCursor};
 pub use digest::Digest;
-pub use erasure::{KEY_TREE_EPOCH, KeyTreeCommand};
+pub use erasure::{KEY_TREE_EPOCH, KeyTreeCommand, auth_method_secrets, token_secrets};
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
 pub use keyring::{SealedData, SealedKey, SigningAlgorithm, TokenSecret};

@@ -55,6 +55,8 @@ pub enum Bug {
     OldReturnsEnd,
     /// A reader may have done with what is still to come.
     AheadAcknowledged,
+    /// What is encrypted with a key that was given up is written.
+    ForgottenWritten,
     /// Any number of jobs may write to every CSI volume.
     ManyWriters,
     /// A volume is forgotten as if by force.
@@ -125,7 +127,7 @@ impl Bug {
     ];
 
     /// Those that sit in the rules.
-    pub const RULES: [Bug; 7] = [
+    pub const RULES: [Bug; 8] = [
         Bug::SilentNodeAccepted,
         Bug::RegisterSetsReady,
         Bug::AckCancelsNothing,
@@ -133,6 +135,7 @@ impl Bug {
         Bug::TwoSubstitutes,
         Bug::OldReturnsEnd,
         Bug::AheadAcknowledged,
+        Bug::ForgottenWritten,
     ];
 
     /// Those in the rules that take volumes to be found.

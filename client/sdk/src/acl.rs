@@ -1,4 +1,4 @@
-use api::{ACLPolicyListStub, ACLTokenListStub, AclBootstrapRequest};
+use api::{ACLPolicyListStub, ACLTokenListStub, AclBootstrapRequest, VariableErasure};
 use model::document::{ACLPolicy, ACLRole, ACLToken};
 use reqwest::Method;
 
@@ -84,6 +84,18 @@ impl Client {
     /// `PUT /v1/acl/token`: makes one if it has no accessor yet, else changes it.
     pub async fn apply_acl_token(&self, token: &ACLToken) -> Result<ACLToken, Error> {
         Ok(self.put("/v1/acl/token", Query::new(), token).await?.value)
+    }
+
+    /// `DELETE /v1/acl/token/:accessor?forget`: deletes it, and has all servers erase its secret. Ours.
+    pub async fn forget_acl_token(&self, accessor: &str) -> Result<VariableErasure, Error> {
+        let path = format!("/v1/acl/token/{}", segment(accessor));
+        Ok(self.delete(&path, Query::new().flag("forget", true)).await?.value)
+    }
+
+    /// `GET /v1/acl/token/:accessor?forgotten`: how far that is, the newest first. Ours.
+    pub async fn acl_token_erasures(&self, accessor: &str) -> Result<Vec<VariableErasure>, Error> {
+        let path = format!("/v1/acl/token/{}", segment(accessor));
+        Ok(self.get(&path, Query::new().flag("forgotten", true)).await?.value)
     }
 
     /// `DELETE /v1/acl/token/:accessor`.

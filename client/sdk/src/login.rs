@@ -1,6 +1,6 @@
 use api::{
     ACLAuthMethodListStub, ACLBindingRuleListStub, ACLLoginRequest, ACLOIDCAuthURLRequest,
-    ACLOIDCAuthURLResponse, ACLOIDCCompleteAuthRequest,
+    ACLOIDCAuthURLResponse, ACLOIDCCompleteAuthRequest, VariableErasure,
 };
 use model::document::{ACLAuthMethod, ACLBindingRule, ACLToken};
 use reqwest::Method;
@@ -29,6 +29,18 @@ impl Client {
     pub async fn update_auth_method(&self, method: &ACLAuthMethod) -> Result<ACLAuthMethod, Error> {
         let path = format!("/v1/acl/auth-method/{}", segment(&method.name));
         Ok(self.put(&path, Query::new(), method).await?.value)
+    }
+
+    /// `DELETE /v1/acl/auth-method/:name?forget`: deletes it, and has all servers erase its secrets. Ours.
+    pub async fn forget_auth_method(&self, name: &str) -> Result<VariableErasure, Error> {
+        let path = format!("/v1/acl/auth-method/{}", segment(name));
+        Ok(self.delete(&path, Query::new().flag("forget", true)).await?.value)
+    }
+
+    /// `GET /v1/acl/auth-method/:name?forgotten`: how far that is, the newest first. Ours.
+    pub async fn auth_method_erasures(&self, name: &str) -> Result<Vec<VariableErasure>, Error> {
+        let path = format!("/v1/acl/auth-method/{}", segment(name));
+        Ok(self.get(&path, Query::new().flag("forgotten", true)).await?.value)
     }
 
     /// `DELETE /v1/acl/auth-method/:name`.

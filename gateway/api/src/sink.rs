@@ -10,16 +10,16 @@ use crate::cursor::as_text;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "PascalCase")]
 pub struct EventSinkRequest {
-    /// `webhook`, `nats`, `file`, `syslog` or `otlp`.
+    /// `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`.
     pub kind: String,
     /// Of a webhook, or of a collector of OpenTelemetry.
     #[serde(rename = "URL")]
     pub url: String,
-    /// `HOST:PORT` of a NATS server, or of a syslog server.
+    /// `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     pub address: String,
-    /// Of the messages in NATS.
+    /// Of the messages in NATS; of Kafka the topic.
     pub subject: String,
-    /// NATS: nothing is sent without TLS. Where it is not set, what the server asks for.
+    /// NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak TLS.
     #[serde(rename = "TLS")]
     pub tls: bool,
     /// Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given.

@@ -42,7 +42,7 @@ pub use lag::{Lag, Recent};
 pub use page::{Condition, Cursor, EventFilter, Everybody, PAGE_BYTES, Page, StreamEvent, Viewer};
 pub use replay::{CHECKPOINTS_MAX, PARKED_MAX};
 pub use service::registration;
-pub use share::Share;
+pub use share::{Share, subject_in_order};
 pub use storage::StorageDocument;
 pub use stream::{HEARTBEAT, Subscription};
 pub use tail::{TAIL_BATCHES, TAIL_BYTES};

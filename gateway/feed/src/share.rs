@@ -20,10 +20,7 @@ pub struct Share {
 impl Share {
     pub(crate) fn has(self, entry: &Entry) -> bool {
         let mut hash = StableHash::new(DOMAIN);
-        let (kind, key) = match job(entry) {
-            Some(job) => (JOB, job),
-            None => (entry.topic, entry.key.as_str()),
-        };
+        let (kind, key) = subject_in_order(entry.topic, &entry.key, &entry.filter_keys);
         hash.text(kind);
         hash.text(&entry.namespace);
         hash.text(key);
@@ -31,13 +28,15 @@ impl Share {
     }
 }
 
-/// The job that an event belongs to.
-fn job(entry: &Entry) -> Option<&str> {
-    match entry.topic {
-        JOB => Some(&entry.key),
-        // The first of what they can be found by.
-        EVALUATION | ALLOCATION | DEPLOYMENT | SERVICE => entry.filter_keys.first().map(String::as_str),
-        _ => None,
+/// The topic and the key of what an event is to stay in order with: those of its job, if it belongs to one, and its own
+/// otherwise.
+pub fn subject_in_order<'a>(topic: &'a str, key: &'a str, filter_keys: &'a [String]) -> (&'a str, &'a str) {
+    match topic {
+        // The job is the first of what they can be found by.
+        EVALUATION | ALLOCATION | DEPLOYMENT | SERVICE => {
+            filter_keys.first().map_or((topic, key), |job| (JOB, job.as_str()))
+        }
+        _ => (topic, key),
     }
 }
 

@@ -42,6 +42,16 @@ pub trait Regions: Send + Sync + 'static {
         region: &'a str,
         request: Request,
     ) -> BoxFuture<'a, Result<Response, RegionError>>;
+
+    /// Has another server of this region answer a request, by its RPC address.
+    ///
+    /// # Errors
+    /// [`RegionError`].
+    fn forward_to<'a>(
+        &'a self,
+        server: &'a str,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Response, RegionError>>;
 }
 
 /// Why there is no answer of another region.
@@ -56,7 +66,7 @@ pub enum RegionError {
     /// One was asked, and whether it did anything is not known.
     #[error("the server of the region did not answer: {0}")]
     NoAnswer(String),
-    #[error("too many requests to other regions at the same time: {0} are on their way")]
+    #[error("too many requests to other servers at the same time: {0} are on their way")]
     Busy(usize),
 }
 

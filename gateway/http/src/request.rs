@@ -46,7 +46,7 @@ const REQUEST_ID: &str = "x-sojourn-request-id";
 const AS_OF: &str = "x-sojourn-as-of";
 
 /// The same as the parameter `fork`.
-const FORK: &str = "x-sojourn-fork";
+pub(crate) const FORK: &str = "x-sojourn-fork";
 
 /// A read that needs a right: its parameters, checked, once the caller has it.
 pub(crate) struct Read<R>(Reading, PhantomData<R>);

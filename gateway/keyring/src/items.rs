@@ -1,4 +1,4 @@
-//! The items of variables, as the log holds them: with a key of the key tree that only this variable has, or, from before there
+//! The items of variables, and the secrets of access tokens and auth methods, as the log holds them: with a key of the key tree that only this object has, or, from before there
 //! was a tree, with a root key (see `sealing`).
 //!
 //! | bytes | what |
@@ -6,7 +6,7 @@
 //! | 1 | version: 2 |
 //! | 16 | the key tree |
 //! | 24 | a nonce, drawn for this seal |
-//! | n | XChaCha20-Poly1305 over the items, with the tree, the key's id and the variable's name as associated data |
+//! | n | XChaCha20-Poly1305 over it, with the tree, the key's id and what it is for (the variable's name) as associated data |
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use state::keyring::Keyring;
 
 use crate::{KeyError, Signer};
 
-const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 2;
 const CIPHER_CONTEXT: &str = "sojourn 2026 items of a variable sealed with a key of its own";
 
 const DIGEST_CONTEXT: &str = "sojourn 2026 digest of the items of a variable";
@@ -42,16 +42,43 @@ impl Signer {
         let Some(tree) = state.erasure.tree() else {
             return self.seal_items_with_root_key(&state.keyring, variable, items);
         };
-        let id = state.erasure.key_of(variable);
+        let (purpose, plain) =
+            (purpose(variable), rmp_serde::to_vec(items).expect("items have a msgpack form"));
+        let (sealed, key) = self.seal_with(tree, state.erasure.key_of(variable), &purpose, &plain)?;
+        Ok(SealedItems { sealed, digest: digest(&key, &purpose, &plain) })
+    }
+
+    /// Seals a secret with the own key of what it belongs to, as the key tree knows that ([`model::token_secrets`]). `purpose` as of
+    /// [`Signer::seal`].
+    ///
+    /// # Errors
+    /// As [`Signer::seal_items`].
+    pub fn seal_secret(
+        &self,
+        state: &State,
+        of: &VariableKey,
+        purpose: &[u8],
+        secret: &[u8],
+    ) -> Result<SealedData, KeyError> {
+        let Some(tree) = state.erasure.tree() else { return self.seal(&state.keyring, purpose, secret) };
+        self.seal_with(tree, state.erasure.key_of(of), purpose, secret).map(|(sealed, _)| sealed)
+    }
+
+    /// With the key as well.
+    fn seal_with(
+        &self,
+        tree: Uuid,
+        id: Uuid,
+        purpose: &[u8],
+        plain: &[u8],
+    ) -> Result<(SealedData, [u8; 32]), KeyError> {
         let key = self.trees().key(tree, id)?;
-        let purpose = purpose(variable);
-        let plain = rmp_serde::to_vec(items).expect("items have a msgpack form");
         let mut nonce = [0; 24];
         getrandom::fill(&mut nonce).map_err(|_| KeyError::Entropy)?;
-        let payload = Payload { msg: &plain, aad: &associated(tree, id, &purpose) };
+        let payload = Payload { msg: plain, aad: &associated(tree, id, purpose) };
         let content = cipher(&key).encrypt(&XNonce::from(nonce), payload).map_err(|_| KeyError::Generate)?;
         let bytes = [&[VERSION], &tree.0[..], &nonce, &content].concat();
-        Ok(SealedItems { sealed: SealedData { key: id, bytes }, digest: digest(&key, &purpose, &plain) })
+        Ok((SealedData { key: id, bytes }, key))
     }
 
     /// # Errors
@@ -78,20 +105,17 @@ impl Signer {
         variable: &VariableKey,
         items: &SealedItems,
     ) -> Result<Items, KeyError> {
-        let plain = match items.sealed.bytes.first() {
-            Some(&VERSION) => self.open_with_own_key(variable, &items.sealed)?,
-            _ => self.unseal(keyring, &purpose(variable), &items.sealed)?,
-        };
+        let plain = self.unseal(keyring, &purpose(variable), &items.sealed)?;
         rmp_serde::from_slice(&plain).map_err(|_| KeyError::Open(items.sealed.key))
     }
 
-    fn open_with_own_key(&self, variable: &VariableKey, sealed: &SealedData) -> Result<Vec<u8>, KeyError> {
+    pub(crate) fn open_with_own_key(&self, purpose: &[u8], sealed: &SealedData) -> Result<Vec<u8>, KeyError> {
         let refuse = || KeyError::Open(sealed.key);
         let (tree, rest) = sealed.bytes[1..].split_first_chunk::<16>().ok_or_else(refuse)?;
         let (nonce, content) = rest.split_first_chunk::<24>().ok_or_else(refuse)?;
         let tree = Uuid(*tree);
         let key = self.trees().key(tree, sealed.key)?;
-        let payload = Payload { msg: content, aad: &associated(tree, sealed.key, &purpose(variable)) };
+        let payload = Payload { msg: content, aad: &associated(tree, sealed.key, purpose) };
         cipher(&key).decrypt(&XNonce::from(*nonce), payload).map_err(|_| refuse())
     }
 
@@ -125,7 +149,7 @@ fn associated(tree: Uuid, key: Uuid, purpose: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use model::event::{KeyTreeFounded, RootKeyActivated, VariableForgotten};
+    use model::event::{KeyTreeFounded, RootKeyActivated, SecretsForgotten, VariableForgotten};
     use model::{Actor, CommandRecord, Event, RequestId, SigningAlgorithm};
     use state::{Delta, Moment, State};
 
@@ -209,5 +233,34 @@ mod tests {
         assert_eq!(open(&key, &next), Ok(items("hunter2")));
         assert_eq!(open(&other, &kept), Ok(items("hunter2")));
         assert_eq!(signer.trees().without(&[sealed.sealed.key]), [], "there is nothing left to be done");
+    }
+
+    #[test]
+    fn the_secret_of_a_token_has_a_key_of_its_own_and_goes_with_it() {
+        let mut state = State::default();
+        let fold = |state: &mut State, index, event: Event| {
+            let at = Moment { index: base::Index(index), time: base::Time::ZERO, epoch: model::EPOCH };
+            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
+            state.absorb(at, &record, [event].iter(), &mut Delta::default());
+        };
+        let signer = Signer::new(ServerSecret::new(1.into(), &[1; 32]).unwrap());
+        let tree = KeyTree::generate().unwrap();
+        fold(&mut state, 1, KeyTreeFounded { tree: tree.id(), sealed: vec![] }.into());
+        signer.trees().put(tree);
+        let (of, other) = (model::token_secrets(7.into()), model::token_secrets(8.into()));
+        let seal = |of: &VariableKey| signer.seal_secret(&state, of, b"token", b"secret").unwrap();
+        let (sealed, kept) = (seal(&of), seal(&other));
+        assert!(!sealed.bytes.windows(6).any(|bytes| bytes == b"secret"));
+        let open = |sealed: &SealedData, purpose| signer.unseal(&Keyring::default(), purpose, sealed);
+        assert_eq!(open(&sealed, b"token"), Ok(b"secret".to_vec()));
+        assert!(open(&sealed, b"other").is_err(), "for its purpose alone");
+
+        fold(&mut state, 2, SecretsForgotten { of: of.clone() }.into());
+        for tree in signer.trees().without(&[sealed.key]) {
+            signer.trees().put(tree);
+        }
+        assert_eq!(open(&sealed, b"token"), Err(KeyError::Erased));
+        assert_eq!(open(&kept, b"token"), Ok(b"secret".to_vec()));
+        assert_ne!(state.erasure.key_of(&of), sealed.key, "another one of that name has another key");
     }
 }

@@ -12,7 +12,7 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use model::SealedData;
 use state::keyring::Keyring;
 
-use crate::{KeyError, Signer, SigningKey};
+use crate::{KeyError, Signer, SigningKey, items};
 
 const VERSION: u8 = 1;
 const CONTEXT: &str = "sojourn 2026 data sealed with a root key";
@@ -32,8 +32,11 @@ impl Signer {
         Ok(SealedData { key: id, bytes: [&[VERSION], &nonce[..], &content].concat() })
     }
 
+    /// Also what an own key seals, of the key tree.
+    ///
     /// # Errors
-    /// [`KeyError::Open`]: this server has no copy of the key, or what is sealed was changed.
+    /// [`KeyError::Open`]: this server has no copy of the key, or what is sealed was changed. [`KeyError::Erased`]: it was forgotten.
+    /// [`KeyError::Tree`]: this server does not have the tree.
     pub fn unseal(
         &self,
         keyring: &Keyring,
@@ -42,10 +45,12 @@ impl Signer {
     ) -> Result<Vec<u8>, KeyError> {
         let refuse = || KeyError::Open(sealed.key);
         let (&[version], rest) = sealed.bytes.split_first_chunk().ok_or_else(refuse)?;
-        let (nonce, content) = rest.split_first_chunk::<24>().ok_or_else(refuse)?;
-        if version != VERSION {
-            return Err(refuse());
+        match version {
+            VERSION => {}
+            items::VERSION => return self.open_with_own_key(purpose, sealed),
+            _ => return Err(refuse()),
         }
+        let (nonce, content) = rest.split_first_chunk::<24>().ok_or_else(refuse)?;
         let payload = Payload { msg: content, aad: &associated(sealed.key, purpose) };
         let cipher = cipher(&*self.key(keyring, sealed.key)?)?;
         cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| refuse())

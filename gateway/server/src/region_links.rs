@@ -1,4 +1,4 @@
-//! Passes requests on to servers of other regions, over streams of the node RPC as nodes do.
+//! Passes requests on to servers of other regions, and to others of this one, over streams of the node RPC as nodes do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,9 @@ use crate::server_connections::{ServerConnections, method as server_method};
 /// answered 429. A connection carries twice as many streams.
 const REQUESTS_MAX: usize = 256;
 
+/// The same for reads of what this server no longer has, to other servers of this region. What is above it is told where to ask.
+const READS_MAX: usize = 64;
+
 /// Servers of a region that are asked before a request fails.
 const SERVERS_MAX: usize = 3;
 
@@ -42,11 +45,13 @@ pub(crate) struct RegionLinks {
     cluster: Cluster,
     servers: ServerConnections,
     slots: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
 }
 
 impl RegionLinks {
     pub(crate) fn new(cluster: Cluster, servers: ServerConnections) -> RegionLinks {
-        RegionLinks { cluster, servers, slots: Arc::new(Semaphore::new(REQUESTS_MAX)) }
+        let slots = |most| Arc::new(Semaphore::new(most));
+        RegionLinks { cluster, servers, slots: slots(REQUESTS_MAX), reads: slots(READS_MAX) }
     }
 
     /// As [`Regions::forward`], for a request or an answer with a secret: only over a connection by which the servers have proved
@@ -70,6 +75,17 @@ impl RegionLinks {
         let stream = self.open(region, secrecy).await?.into_io();
         request.headers_mut().insert(REGION, named);
         let answer = listener::pass_on(stream, request, slot).await;
+        answer.map_err(|error| RegionError::NoAnswer(error.to_string()))
+    }
+
+    /// A stream to a server of this region, on which it answers a request.
+    async fn read_at(&self, server: &str, request: Request) -> Result<Response, RegionError> {
+        let slot = self.reads.clone().try_acquire_owned();
+        let slot = Arc::new(slot.map_err(|_| RegionError::Busy(READS_MAX))?);
+        let unreachable = |error: RpcError| RegionError::Unreachable(format!("{server}: {error}"));
+        let connection = self.servers.connection(server).await.map_err(unreachable)?;
+        let stream = connection.open_stream(method::HTTP, OPEN_MAX).await.map_err(unreachable)?;
+        let answer = listener::pass_on(stream.into_io(), request, slot).await;
         answer.map_err(|error| RegionError::NoAnswer(error.to_string()))
     }
 
@@ -149,5 +165,13 @@ impl Regions for RegionLinks {
         request: Request,
     ) -> BoxFuture<'a, Result<Response, RegionError>> {
         self.send(region, request, Secrecy::Callers).boxed()
+    }
+
+    fn forward_to<'a>(
+        &'a self,
+        server: &'a str,
+        request: Request,
+    ) -> BoxFuture<'a, Result<Response, RegionError>> {
+        self.read_at(server, request).boxed()
     }
 }

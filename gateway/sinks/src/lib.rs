@@ -1,4 +1,5 @@
-//! Sinks of the event stream: the leader sends events to webhooks, NATS JetStream, files, syslog and OpenTelemetry by itself.
+//! Sinks of the event stream: the leader sends events to webhooks, NATS JetStream, Kafka, files, syslog and OpenTelemetry by
+//! itself.
 //!
 //! Each sink that runs is one task, which reads the feed from where the sink's cursor is, sends event after event, and
 //! acknowledges what has arrived ([`mod@sender`]). What a task remembers is the state's: a new leader goes on where the last
@@ -11,6 +12,8 @@
 mod figures;
 mod file;
 mod http;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod nats;
 mod otlp;
 mod sender;

@@ -10,6 +10,8 @@ use keyring::Items;
 use model::{EventSinkSettings, EventSinkTarget};
 
 use crate::file::File;
+#[cfg(feature = "kafka")]
+use crate::kafka::Kafka;
 use crate::nats::Nats;
 use crate::otlp::Otlp;
 use crate::syslog::Syslog;
@@ -47,6 +49,8 @@ pub(crate) enum Target {
     File(File),
     Syslog(Syslog),
     Otlp(Otlp),
+    #[cfg(feature = "kafka")]
+    Kafka(Kafka),
 }
 
 impl Target {
@@ -70,6 +74,14 @@ impl Target {
                 Target::Syslog(Syslog::new(address, *transport, *facility, app_name, rules))
             }
             EventSinkTarget::Otlp { url } => Target::Otlp(Otlp::new(url, rules)?),
+            #[cfg(feature = "kafka")]
+            EventSinkTarget::Kafka { address, topic, tls } => {
+                Target::Kafka(Kafka::new(address, topic, *tls, settings.timeout.to_std(), rules))
+            }
+            #[cfg(not(feature = "kafka"))]
+            EventSinkTarget::Kafka { .. } => {
+                return Err("this program was built without kafka, the feature that sends to it".to_string());
+            }
         })
     }
 
@@ -85,6 +97,8 @@ impl Target {
             Target::File(file) => tokio::task::block_in_place(|| file.deliver(event)),
             Target::Syslog(syslog) => syslog.deliver(event, secret).await,
             Target::Otlp(otlp) => otlp.deliver(event, secret).await,
+            #[cfg(feature = "kafka")]
+            Target::Kafka(kafka) => kafka.deliver(event, secret).await,
         }
     }
 
@@ -95,6 +109,8 @@ impl Target {
     pub(crate) async fn flush(&mut self) -> Result<(), Undelivered> {
         match self {
             Target::Webhook(_) | Target::Nats(_) | Target::Otlp(_) => Ok(()),
+            #[cfg(feature = "kafka")]
+            Target::Kafka(_) => Ok(()),
             Target::File(file) => file.flush().await.map_err(Undelivered::Later),
             Target::Syslog(syslog) => syslog.flush().await,
         }
@@ -105,6 +121,8 @@ impl Target {
         match self {
             Target::Nats(nats) => nats.disconnect(),
             Target::Syslog(syslog) => syslog.disconnect(),
+            #[cfg(feature = "kafka")]
+            Target::Kafka(kafka) => kafka.disconnect(),
             Target::Webhook(_) | Target::File(_) | Target::Otlp(_) => {}
         }
     }

@@ -26,6 +26,10 @@ pub fn samples(name: &str) -> Vec<Event> {
             VariableForgotten { key: VariableKey::default() }.into(),
             VariableForgotten { key: VariableKey::new("default", "nomad/jobs/ünïcode") }.into(),
         ],
+        "SecretsForgotten" => vec![
+            SecretsForgotten { of: VariableKey::default() }.into(),
+            SecretsForgotten { of: auth_method_secrets("ünïcode") }.into(),
+        ],
         "ForgottenErased" => vec![
             ForgottenErased { server: Uuid::NIL, up_to: Index::ZERO }.into(),
             ForgottenErased { server: id(5), up_to: Index(1 << 40) }.into(),

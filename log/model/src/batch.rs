@@ -17,7 +17,8 @@ use crate::object::{Actor, RequestId};
 /// | 2 | a purge leaves allocations that have not ended, until they have; the newest stable version of a job is kept |
 /// | 3 | a piece of a state that is as large as one may be continues in the next; a restore ends unfinished after minutes;
 /// | | a job may be registered stopped; versions keep their status; volumes have an index |
-/// | 4 | the epoch is raised by a fact; before, leaders wrote the newest one that they knew. Key trees of variables; split cursors |
+/// | 4 | the epoch is raised by a fact; before, leaders wrote the newest one that they knew. Key trees of variables; split cursors;
+/// | | sinks of Kafka |
 pub const EPOCH: u16 = 4;
 
 /// Where a cluster is that never raised its epoch.

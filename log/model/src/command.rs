@@ -378,6 +378,14 @@ commands! {
     176 FinishRekey,
     210 ForgetVariable { key: VariableKey, lock: Option<Uuid> },
     211 KeyTree(Box<KeyTreeCommand>),
+    /// Deletes a token, and has its secret erased.
+    250 ForgetAclToken {
+        accessor: Uuid,
+    },
+    /// The same for an auth method and its secrets.
+    251 ForgetAuthMethod {
+        name: String,
+    },
     180 CreateAuthMethod(Box<AuthMethodRecord>),
     /// What is empty stays as it is, secrets too.
     181 UpdateAuthMethod(Box<AuthMethodRecord>),

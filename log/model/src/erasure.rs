@@ -2,9 +2,20 @@ use base::{Index, Uuid};
 use serde::{Deserialize, Serialize};
 
 use crate::keyring::SealedKey;
+use crate::variable::VariableKey;
 
 /// The epoch that facts about key trees came with.
 pub const KEY_TREE_EPOCH: u16 = 4;
+
+/// What the key tree knows the secret of an access token by: no variable is without a namespace. Frozen: the key follows from it.
+pub fn token_secrets(accessor: Uuid) -> VariableKey {
+    VariableKey::new("", &format!("acl-token/{accessor}"))
+}
+
+/// The same for the secrets of an auth method.
+pub fn auth_method_secrets(name: &str) -> VariableKey {
+    VariableKey::new("", &format!("acl-auth-method/{name}"))
+}
 
 /// What servers ask for about the key tree that variables are encrypted with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

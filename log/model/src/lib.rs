@@ -36,7 +36,7 @@ pub use claim::CsiClaim;
 pub use command::{Command, CommandKind, Reply, Request};
 pub use cursor::{EventCursorSettings, EventPosition, SPLIT_CURSOR_EPOCH, SetEventCursor};
 pub use digest::Digest;
-pub use erasure::{KEY_TREE_EPOCH, KeyTreeCommand};
+pub use erasure::{KEY_TREE_EPOCH, KeyTreeCommand, auth_method_secrets, token_secrets};
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
 pub use keyring::{SealedData, SealedKey, SigningAlgorithm, TokenSecret};
@@ -52,8 +52,8 @@ pub use rejection::{Rejection, RejectionKind};
 pub use report::Report;
 pub use service::{RegisterService, Service, ServiceEnd, ServiceKey};
 pub use sink::{
-    EventSinkSettings, EventSinkTarget, ParkEventSink, SetEventSink, SyslogTransport, cursor_of_sink,
-    sink_of_cursor,
+    EventSinkSettings, EventSinkTarget, KAFKA_SINK_EPOCH, ParkEventSink, SetEventSink, SyslogTransport,
+    cursor_of_sink, sink_of_cursor,
 };
 pub use template::{Given, GivenToTask, Template};
 pub use variable::{SealedItems, VariableKey, VariableLock};

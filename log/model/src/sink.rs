@@ -5,6 +5,9 @@ use base::Duration;
 use crate::cursor::{EventCursorSettings, EventPosition};
 use crate::variable::VariableKey;
 
+/// The first epoch whose servers know Kafka.
+pub const KAFKA_SINK_EPOCH: u16 = 4;
+
 /// What comes before the name of a sink in that of its cursor.
 const CURSOR_PREFIX: &str = "sink.";
 
@@ -32,6 +35,8 @@ pub enum EventSinkTarget {
     Syslog { address: String, transport: SyslogTransport, facility: u8, app_name: String },
     /// A log record of OpenTelemetry for each event, over HTTP.
     Otlp { url: String },
+    /// A record of Kafka for each event; `address` has one broker or several, separated by commas.
+    Kafka { address: String, topic: String, tls: bool },
 }
 
 /// How messages of syslog get there.
@@ -55,6 +60,7 @@ enum TargetKind {
     File,
     Syslog,
     Otlp,
+    Kafka,
 }
 
 /// Only the fields of its kind are set. The fields may grow: what came later stands there only where it says something, so that
@@ -65,6 +71,7 @@ struct TargetDocument {
     kind: TargetKind,
     url: String,
     address: String,
+    /// Of Kafka the topic.
     subject: String,
     max_bytes: u64,
     max_files: u32,
@@ -98,6 +105,9 @@ impl From<EventSinkTarget> for TargetDocument {
                 TargetDocument { kind, address, transport, facility, app_name, ..empty }
             }
             EventSinkTarget::Otlp { url } => TargetDocument { kind: TargetKind::Otlp, url, ..empty },
+            EventSinkTarget::Kafka { address, topic, tls } => {
+                TargetDocument { kind: TargetKind::Kafka, address, subject: topic, tls, ..empty }
+            }
         }
     }
 }
@@ -112,6 +122,7 @@ impl From<TargetDocument> for EventSinkTarget {
             TargetKind::File => EventSinkTarget::File { max_bytes, max_files },
             TargetKind::Syslog => EventSinkTarget::Syslog { address, transport, facility, app_name },
             TargetKind::Otlp => EventSinkTarget::Otlp { url },
+            TargetKind::Kafka => EventSinkTarget::Kafka { address, topic: subject, tls },
         }
     }
 }

@@ -43,6 +43,7 @@ fn of_cluster(event: &Event) -> String {
         Event::AclBindingRuleDeleted(e) => format!("acl-binding-rule/{}", e.rule),
         Event::VariableSet(e) => format!("var/{}/{}", e.key.namespace, e.key.path),
         Event::VariableForgotten(e) => format!("var/{}/{}", e.key.namespace, e.key.path),
+        Event::SecretsForgotten(e) => e.of.path.clone(),
         Event::KeyTreeRequested(e) => format!("server/{}", e.server),
         Event::KeyTreeFounded(e) => format!("key-tree/{}", e.tree),
         Event::KeyTreeShared(e) => format!("server/{}", e.sealed.server),

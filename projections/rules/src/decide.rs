@@ -147,12 +147,21 @@ fn decide_alone(
         Command::CreateAclRole(role) => acl::role::create(&state.acl, role),
         Command::UpdateAclRole(role) => acl::role::update(&state.acl, role),
         Command::DeleteAclRole { role } => acl::role::delete(&state.acl, *role),
-        Command::CreateAclToken(request) => acl::token::create(&state.acl, ctx.time, request),
+        Command::CreateAclToken(request) => {
+            erasure::check_kept_token(state, request)?;
+            acl::token::create(&state.acl, ctx.time, request)
+        }
         Command::BootstrapAcl { token, reset } => acl::token::bootstrap(&state.acl, ctx.time, token, *reset),
         Command::UpdateAclToken(token) => acl::token::update(&state.acl, token),
         Command::DeleteAclTokens { accessors } => acl::token::delete(&state.acl, accessors),
-        Command::CreateAuthMethod(record) => acl::method::create(&state.acl, ctx.time, record),
-        Command::UpdateAuthMethod(record) => acl::method::update(&state.acl, ctx.time, record),
+        Command::CreateAuthMethod(record) => {
+            erasure::check_kept_method(state, record)?;
+            acl::method::create(&state.acl, ctx.time, record)
+        }
+        Command::UpdateAuthMethod(record) => {
+            erasure::check_kept_method(state, record)?;
+            acl::method::update(&state.acl, ctx.time, record)
+        }
         Command::DeleteAuthMethod { name } => acl::method::delete(&state.acl, name),
         Command::CreateBindingRule(rule) => acl::binding::create(&state.acl, ctx.time, rule),
         Command::UpdateBindingRule(rule) => acl::binding::update(&state.acl, ctx.time, rule),
@@ -172,6 +181,8 @@ fn decide_alone(
         Command::ExpireVariableLock { key, lock } => Ok(variable::expire(state, key, *lock)),
         Command::ResealVariables { versions } => variable::reseal(state, versions),
         Command::ForgetVariable { key, lock } => erasure::forget(state, key, *lock),
+        Command::ForgetAclToken { accessor } => erasure::forget_token(state, *accessor),
+        Command::ForgetAuthMethod { name } => erasure::forget_auth_method(state, name),
         Command::KeyTree(command) => erasure::key_tree(state, ctx.index, command),
         Command::FinishRekey => Ok(variable::finish_rekey(state)),
         Command::RegisterServices { node, services } => service::register(state, *node, services),

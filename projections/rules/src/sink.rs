@@ -5,8 +5,8 @@ use model::event::{
     EventCursorAcked, EventSinkDeleted, EventSinkParked, EventSinkPaused, EventSinkResumed, EventSinkSet,
 };
 use model::{
-    Doc, Event, EventSinkSettings, EventSinkTarget, ParkEventSink, Rejection, SetEventCursor, SetEventSink,
-    cursor_of_sink,
+    Doc, Event, EventSinkSettings, EventSinkTarget, KAFKA_SINK_EPOCH, ParkEventSink, Rejection,
+    SetEventCursor, SetEventSink, cursor_of_sink,
 };
 use state::State;
 use state::sink::{Sink, Status};
@@ -22,6 +22,8 @@ const NAME_MAX: usize = 64;
 const ADDRESS_MAX: usize = 2048;
 /// Longest `APP-NAME` of RFC 5424, and how many facilities it has.
 const APP_NAME_MAX: usize = 48;
+/// Longest name of a topic of Kafka.
+const TOPIC_MAX: usize = 249;
 const FACILITIES: u8 = 24;
 /// Most attempts for one event: with the longest pause between them that is more than an hour and a half.
 const ATTEMPTS_MAX: u32 = 100;
@@ -41,6 +43,10 @@ const REASON_MAX: usize = 512;
 pub(crate) fn set(state: &State, ctx: &Context, wanted: &SetEventSink) -> Result<Decision, Rejection> {
     let SetEventSink { name, settings, events, start } = wanted;
     check(name, settings)?;
+    let is_kafka = matches!(settings.target, EventSinkTarget::Kafka { .. });
+    if is_kafka && state.epoch() < KAFKA_SINK_EPOCH {
+        return Err(Rejection::EpochTooLow { needed: KAFKA_SINK_EPOCH, epoch: state.epoch() });
+    }
     let before = state.sinks.get(name);
     if before.is_none() && state.sinks.len() >= SINKS_MAX {
         let why = format!("there are {SINKS_MAX} event sinks, and no more are kept: delete one first");
@@ -176,14 +182,32 @@ fn check_target(target: &EventSinkTarget) -> Result<(), Rejection> {
                 return invalid("AppName", "1 to 48 characters of ASCII without spaces");
             }
         }
+        EventSinkTarget::Kafka { address, topic, .. } => {
+            if address.len() > ADDRESS_MAX {
+                return invalid("Address", "at most 2048 bytes");
+            }
+            address
+                .split(',')
+                .try_for_each(|one| check_address_as(one, "HOST:PORT, or several with commas"))?;
+            let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+            let is_path = matches!(topic.as_str(), "." | "..");
+            if !(1..=TOPIC_MAX).contains(&topic.len()) || !topic.chars().all(is_fit) || is_path {
+                let expected = "a topic of Kafka: 1 to 249 letters, digits, dots, dashes and underscores";
+                return invalid("Subject", expected);
+            }
+        }
     }
     Ok(())
 }
 
 fn check_address(address: &str) -> Result<(), Rejection> {
+    check_address_as(address, "HOST:PORT")
+}
+
+fn check_address_as(address: &str, expected: &'static str) -> Result<(), Rejection> {
     let port = address.rsplit_once(':').filter(|(host, _)| is_word(host) && !host.contains('/'));
     if address.len() > ADDRESS_MAX || port.is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
-        return invalid("Address", "HOST:PORT");
+        return invalid("Address", expected);
     }
     Ok(())
 }

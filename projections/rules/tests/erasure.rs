@@ -1,9 +1,11 @@
 //! What is forgotten, who has to erase it, and how servers come to the key tree.
 
 use base::{Index, Uuid};
-use model::command::SetVariable;
+use model::command::{CreateAclToken, SetVariable};
+use model::document::{ACLAuthMethod, ACLAuthMethodConfig, ACLToken, AuthMethodRecord};
 use model::{
-    Command, KEY_TREE_EPOCH, KeyTreeCommand, Rejection, SealedData, SealedItems, SealedKey, VariableKey,
+    Command, KEY_TREE_EPOCH, KeyTreeCommand, Rejection, SealedData, SealedItems, SealedKey, TokenSecret,
+    VariableKey, auth_method_secrets, token_secrets,
 };
 use rules::erasure::FORGOTTEN_MAX;
 use rules::{Decision, variable};
@@ -212,7 +214,120 @@ fn what_is_wrong_is_refused_by_its_name() {
         forget(&mut world, "a");
     }
     let full = world.submit(Command::ForgetVariable { key: key("a"), lock: None }).unwrap_err();
-    assert_eq!(full.to_string(), "1024 variables were forgotten already, and no more can be");
+    assert_eq!(
+        full.to_string(),
+        "1024 variables, tokens and auth methods were forgotten already, and no more can be"
+    );
+    world.check_replay();
+}
+
+/// A client token with its secret under this key.
+fn token(accessor: u128, key: Uuid) -> Command {
+    let token = ACLToken {
+        accessor_id: id(accessor).to_string(),
+        kind: ACLToken::CLIENT.to_string(),
+        policies: vec!["dev".to_string()].into(),
+        ..ACLToken::default()
+    };
+    let secret = TokenSecret { digest: [accessor as u8; 32], sealed: SealedData { key, bytes: vec![2] } };
+    Command::CreateAclToken(Box::new(CreateAclToken { token, secret }))
+}
+
+fn method(name: &str, key: Uuid) -> AuthMethodRecord {
+    let config = ACLAuthMethodConfig {
+        oidc_discovery_url: "https://id.example".into(),
+        oidc_client_id: "sojourn".into(),
+        allowed_redirect_uris: vec!["http://localhost:4649/oidc/callback".to_string()].into(),
+        ..ACLAuthMethodConfig::default()
+    };
+    let method = ACLAuthMethod {
+        name: name.into(),
+        kind: ACLAuthMethod::OIDC.into(),
+        token_locality: ACLAuthMethod::LOCAL.into(),
+        max_token_ttl: base::Duration::from_secs(600).into(),
+        config: Some(config),
+        ..ACLAuthMethod::default()
+    };
+    AuthMethodRecord { method, client_secret: Some(SealedData { key, bytes: vec![2] }), private_key: None }
+}
+
+/// Its fact, as the newest of all.
+fn last_given_up(world: &World) -> (Uuid, Index) {
+    *world.state.erasure.given_up().last().unwrap()
+}
+
+#[test]
+fn a_token_and_an_auth_method_go_with_the_keys_of_their_secrets() {
+    let mut world = world();
+    let own = world.state.erasure.key_of(&token_secrets(id(5)));
+    world.submit(token(5, own)).unwrap();
+    world.submit(Command::ForgetAclToken { accessor: id(5) }).unwrap();
+    assert!(world.state.acl.token(id(5)).is_none());
+    let at = world.state.index;
+    assert_eq!(last_given_up(&world), (own, at));
+    assert_eq!(pending(&world, at), [id(1), id(2)]);
+    assert!(report(&mut world, 1) && report(&mut world, 2));
+    assert_eq!(pending(&world, at), []);
+    let gone = world.submit(Command::ForgetAclToken { accessor: id(5) }).unwrap_err().to_string();
+    assert_eq!(gone, format!("cannot find token {}", id(5)));
+    // Whoever sealed it before does not bring the key back.
+    let late = world.submit(token(5, own)).unwrap_err().to_string();
+    assert_eq!(late, format!("acl-token/{} was forgotten meanwhile: try again", id(5)));
+    world.submit(token(5, world.state.erasure.key_of(&token_secrets(id(5))))).unwrap();
+
+    let of = auth_method_secrets("sso");
+    let own = world.state.erasure.key_of(&of);
+    world.submit(Command::CreateAuthMethod(Box::new(method("sso", own)))).unwrap();
+    world.submit(Command::ForgetAuthMethod { name: "sso".into() }).unwrap();
+    assert!(world.state.acl.methods.get("sso").is_none());
+    assert_eq!(last_given_up(&world), (own, world.state.index));
+    let late = world.submit(Command::CreateAuthMethod(Box::new(method("sso", own)))).unwrap_err();
+    assert!(late.to_string().contains("was forgotten meanwhile"), "{late}");
+    let unknown = world.submit(Command::ForgetAuthMethod { name: "sso".into() }).unwrap_err();
+    assert_eq!(unknown, Rejection::AuthMethodUnknown("sso".into()));
+
+    // Under a root key it cannot be given up, and nobody says that it is.
+    world.submit(token(6, id(9))).unwrap();
+    world.submit(Command::CreateAuthMethod(Box::new(method("old", id(9))))).unwrap();
+    let before = world.state.index;
+    for command in
+        [Command::ForgetAclToken { accessor: id(6) }, Command::ForgetAuthMethod { name: "old".into() }]
+    {
+        let why = world.submit(command).unwrap_err().to_string();
+        assert!(why.contains("has a secret that a root key encrypts"), "{why}");
+    }
+    assert_eq!(world.state.index, before);
+    world.check_replay();
+}
+
+/// The snapshot has a token and an auth method whose secrets nobody can open any more.
+#[test]
+fn a_restored_snapshot_brings_no_forgotten_token_back() {
+    let mut world = world();
+    let key_of = |world: &World, of: &VariableKey| world.state.erasure.key_of(of);
+    for number in [5, 6] {
+        let own = key_of(&world, &token_secrets(id(number)));
+        world.submit(token(number, own)).unwrap();
+    }
+    for name in ["sso", "kept"] {
+        let own = key_of(&world, &auth_method_secrets(name));
+        world.submit(Command::CreateAuthMethod(Box::new(method(name, own)))).unwrap();
+    }
+    let image = Imager::default().image(&world.state);
+    world.submit(Command::ForgetAclToken { accessor: id(5) }).unwrap();
+    world.submit(Command::ForgetAuthMethod { name: "sso".into() }).unwrap();
+    let (restore, mut chunks) = (id(77), 0);
+    for chunk in &image.chunks {
+        for piece in pieces_of(chunk.bytes.as_ref().unwrap()) {
+            let bytes = piece.to_vec();
+            world.submit(Command::GiveStateChunk { restore, number: chunks, bytes }).unwrap();
+            chunks += 1;
+        }
+    }
+    world.submit(Command::RestoreState { restore, chunks, image: image.index }).unwrap();
+    let acl = &world.state.acl;
+    assert!(acl.token(id(5)).is_none() && acl.token(id(6)).is_some());
+    assert!(acl.methods.get("sso").is_none() && acl.methods.get("kept").is_some());
     world.check_replay();
 }
 

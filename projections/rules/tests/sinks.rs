@@ -2,8 +2,8 @@
 
 use base::{Duration, Index};
 use model::{
-    Command, EventCursorSettings, EventPosition, EventSinkSettings, EventSinkTarget, ParkEventSink,
-    Rejection, SetEventCursor, SetEventSink, SyslogTransport, VariableKey,
+    Command, EventCursorSettings, EventPosition, EventSinkSettings, EventSinkTarget, FIRST_EPOCH,
+    KAFKA_SINK_EPOCH, ParkEventSink, Rejection, SetEventCursor, SetEventSink, SyslogTransport, VariableKey,
 };
 use rules::Decision;
 use rules::sink::SINKS_MAX;
@@ -112,13 +112,36 @@ fn what_is_parked_is_tried_again_or_skipped_and_nothing_else_is() {
     world.check_replay();
 }
 
+/// Servers of the release before do not know the kind, and would not understand the log.
+#[test]
+fn a_sink_of_kafka_waits_until_every_server_knows_it() {
+    let kafka = |wanted: &mut SetEventSink| {
+        let (address, topic) = ("a:9092,b:9092".to_string(), "sojourn.events".to_string());
+        wanted.settings.target = EventSinkTarget::Kafka { address, topic, tls: true };
+    };
+    let mut world = World::new();
+    let too_early = Rejection::EpochTooLow { needed: KAFKA_SINK_EPOCH, epoch: FIRST_EPOCH };
+    assert_eq!(set(&mut world, kafka), Err(too_early));
+    world.submit(Command::RaiseEpoch { epoch: KAFKA_SINK_EPOCH }).unwrap();
+    set(&mut world, kafka).unwrap();
+    let target = &world.state.sinks.get("billing").unwrap().settings.target;
+    assert!(matches!(target, EventSinkTarget::Kafka { topic, tls: true, .. } if topic == "sojourn.events"));
+    world.check_replay();
+}
+
 #[test]
 fn what_no_sink_can_be_is_refused_with_its_field() {
     let mut world = World::new();
+    world.submit(Command::RaiseEpoch { epoch: KAFKA_SINK_EPOCH }).unwrap();
     type Change = fn(&mut SetEventSink);
     let syslog = |address: &str, facility, app_name: &str| {
         let (address, app_name) = (address.into(), app_name.into());
         EventSinkTarget::Syslog { address, transport: SyslogTransport::Udp, facility, app_name }
+    };
+    let kafka = |address: &str, topic: &str| EventSinkTarget::Kafka {
+        address: address.into(),
+        topic: topic.into(),
+        tls: true,
     };
     let cases: [(Change, &str); 8] = [
         (|wanted| wanted.name = "a.b".into(), "Name"),
@@ -151,6 +174,9 @@ fn what_no_sink_can_be_is_refused_with_its_field() {
         (syslog("logs:601", 24, "sojourn"), "Facility"),
         (syslog("logs:601", 16, "two words"), "AppName"),
         (EventSinkTarget::Otlp { url: "http://u:p@a/v1/logs".into() }, "URL"),
+        (kafka("a:9092,b", "events"), "Address"),
+        (kafka("a:9092", "two words"), "Subject"),
+        (kafka("a:9092", ".."), "Subject"),
     ];
     for (target, field) in targets {
         let why = set(&mut world, |wanted| wanted.settings.target = target.clone()).unwrap_err().to_string();

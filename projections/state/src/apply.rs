@@ -204,6 +204,7 @@ impl State {
             Event::VariableLockAcquired(e) => self.variables.lock_acquired(at, by, e, delta),
             Event::VariableLockReleased(e) => self.variables.lock_released(at, e, delta),
             Event::VariableForgotten(e) => self.variable_forgotten(at, e, delta),
+            Event::SecretsForgotten(e) => self.erasure.secrets_forgotten(at, e),
             Event::KeyTreeRequested(e) => self.erasure.requested(at, e),
             Event::KeyTreeFounded(e) => self.erasure.founded(at, e, self.variables.changed() != Index::ZERO),
             Event::KeyTreeShared(e) => self.erasure.shared(at, e),

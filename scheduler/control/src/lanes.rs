@@ -134,6 +134,8 @@ impl Lane {
             | Command::ResealVariables { .. }
             | Command::FinishRekey
             | Command::ForgetVariable { .. }
+            | Command::ForgetAclToken { .. }
+            | Command::ForgetAuthMethod { .. }
             | Command::KeyTree(_)
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,

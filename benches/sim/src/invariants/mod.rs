@@ -5,6 +5,7 @@
 mod beats;
 mod books;
 mod cursors;
+mod forgotten;
 mod i1;
 mod i2;
 mod i3;
@@ -55,6 +56,7 @@ pub fn all() -> Vec<Box<dyn Check>> {
         Box::<plans::PlansHold>::default(),
         Box::<books::BooksAreRight>::default(),
         Box::<cursors::CursorsGoOn>::default(),
+        Box::<forgotten::ForgottenStaysSo>::default(),
         Box::<volumes::WritersAreAlone>::default(),
         Box::<volumes::UsedVolumesAreThere>::default(),
         Box::<volumes::StickyComesBack>::default(),

@@ -214,6 +214,7 @@ fn in_words(command: &Command) -> String {
         }
         Command::SplitEventCursor { name, members, .. } => format!("cursor {name} among {members}"),
         Command::SetVariable(request) => format!("{} to be set", request.key),
+        Command::ForgetVariable { key, .. } => format!("{key} to be forgotten"),
         Command::AcquireVariableLock(request) => {
             format!("{} to be locked for {}", request.key, request.lock.ttl)
         }

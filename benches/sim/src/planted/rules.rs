@@ -1,7 +1,9 @@
 //! Rules with a bug in them, in place of `rules::decide`.
 
 use control::sequencer::Rules;
-use model::event::{AllocsReconnected, AllocsStopped, Event, EventCursorMemberAcked, NodeStatusChanged};
+use model::event::{
+    AllocsReconnected, AllocsStopped, Event, EventCursorMemberAcked, NodeStatusChanged, VariableSet,
+};
 use model::{Actor, AllocId, Command, CommandRecord, Desired, NodeId, NodeStatus, Rejection};
 use rules::{Context, Decision, decide};
 use state::alloc::endings::NOT_NEEDED;
@@ -20,6 +22,7 @@ impl Bug {
             Bug::TwoSubstitutes => Some(two_substitutes),
             Bug::OldReturnsEnd => Some(end_old_returns),
             Bug::AheadAcknowledged => Some(take_what_is_ahead),
+            Bug::ForgottenWritten => Some(write_what_was_forgotten),
             Bug::ManyWriters => Some(volumes::many_writers),
             Bug::ForgottenInUse => Some(volumes::forget_in_use),
             Bug::StickyWanders => Some(volumes::sticky_wanders),
@@ -71,6 +74,18 @@ fn take_what_is_ahead(state: &State, ctx: &mut Context, actor: &Actor, command: 
             Command::AckEventCursorMember { name, member, after },
         ) if field == "ID" => {
             Ok(EventCursorMemberAcked { name: name.clone(), member: *member, position: *after }.into())
+        }
+        _ => judged,
+    }
+}
+
+fn write_what_was_forgotten(state: &State, ctx: &mut Context, actor: &Actor, command: &Command) -> Judged {
+    let judged = decide(state, ctx, actor, command);
+    match (&judged, command) {
+        (Err(Rejection::VariableInvalid(_)), Command::SetVariable(wanted))
+            if state.erasure.forgotten_at(&wanted.key, wanted.items.sealed.key).is_some() =>
+        {
+            Ok(VariableSet { key: wanted.key.clone(), items: wanted.items.clone() }.into())
         }
         _ => judged,
     }

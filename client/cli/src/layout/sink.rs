@@ -80,8 +80,8 @@ fn sending(style: &OutputStyle, sink: &EventSink) -> Vec<(&'static str, String)>
 fn target(sink: &EventSink) -> String {
     match sink.kind.as_str() {
         "webhook" | "otlp" => sink.url.clone(),
-        "nats" if sink.tls => format!("{} {} (TLS)", sink.address, sink.subject),
-        "nats" => format!("{} {}", sink.address, sink.subject),
+        "nats" | "kafka" if sink.tls => format!("{} {} (TLS)", sink.address, sink.subject),
+        "nats" | "kafka" => format!("{} {}", sink.address, sink.subject),
         "syslog" => format!("{}://{} {} {}", sink.transport, sink.address, sink.facility, sink.app_name),
         _ => format!("{} files of {} bytes", sink.max_files, sink.max_bytes),
     }
@@ -122,6 +122,14 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }
+        let kafka = EventSink {
+            kind: "kafka".into(),
+            address: "a:9093,b:9093".into(),
+            subject: "events".into(),
+            tls: true,
+            ..sink.clone()
+        };
+        assert!(block(&style, &kafka).contains("Target          = a:9093,b:9093 events (TLS)\n"));
         let elsewhere = block(&style, &EventSink { reported: false, ..sink });
         assert!(elsewhere.contains("known to the leader"), "{elsewhere}");
     }

@@ -367,15 +367,15 @@ export interface EventCursorShare {
 /** A sink of the event stream. */
 export interface EventSink {
   Name: string;
-  /** `webhook`, `nats`, `file`, `syslog` or `otlp`. */
+  /** `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`. */
   Kind: string;
   /** Of a webhook, or of a collector of OpenTelemetry. */
   URL: string;
-  /** `HOST:PORT` of a NATS server, or of a syslog server. */
+  /** `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas. */
   Address: string;
-  /** Of the messages in NATS. */
+  /** Of the messages in NATS; of Kafka the topic. */
   Subject: string;
-  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. */
+  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak TLS. */
   TLS: boolean;
   /** Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given. */
   Transport: string;
@@ -438,15 +438,15 @@ export interface EventSink {
 
 /** Where events are to go. What is not of the kind is refused. */
 export interface EventSinkRequest {
-  /** `webhook`, `nats`, `file`, `syslog` or `otlp`. */
+  /** `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`. */
   Kind?: string;
   /** Of a webhook, or of a collector of OpenTelemetry. */
   URL?: string;
-  /** `HOST:PORT` of a NATS server, or of a syslog server. */
+  /** `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas. */
   Address?: string;
-  /** Of the messages in NATS. */
+  /** Of the messages in NATS; of Kafka the topic. */
   Subject?: string;
-  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. */
+  /** NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak TLS. */
   TLS?: boolean;
   /** Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given. */
   Transport?: string;
@@ -1056,7 +1056,7 @@ export interface UpgradeStatus {
   Servers: UpgradeServer[];
 }
 
-/** How far it is with the erasure of a variable that was forgotten. Ours. */
+/** How far it is with the erasure of a variable, a token or an auth method that was forgotten: these have no namespace, and the path `acl-token/ID` or `acl-auth-method/NAME`. Ours. */
 export interface VariableErasure {
   Namespace: string;
   Path: string;
@@ -1287,6 +1287,26 @@ export abstract class Operations {
   /** Gives up the event that a sink is parked at, and goes on behind it. Needs `operator:write`. */
   skipSink(id: string): Promise<Answer<EventSink>> {
     return this.request("POST", `/v1/event/sink/${quoted(id)}/skip`);
+  }
+
+  /** What Nomad has at this path, and besides, with `forgotten`: how far it is with the erasure of auth methods of this name that were forgotten, the newest first. */
+  readAuthMethod(name: string, options: { forgotten?: boolean } = {}): Promise<Answer<Record<string, unknown> | VariableErasure[]>> {
+    return this.request("GET", `/v1/acl/auth-method/${quoted(name)}`, { query: { "forgotten": options.forgotten } });
+  }
+
+  /** What Nomad has at this path, and besides, with `forget`: the key of its secrets is erased on all servers. Needs a management token. */
+  deleteAuthMethod(name: string, options: { forget?: boolean } = {}): Promise<Answer<VariableErasure>> {
+    return this.request("DELETE", `/v1/acl/auth-method/${quoted(name)}`, { query: { "forget": options.forget } });
+  }
+
+  /** What Nomad has at this path, and besides, with `forgotten`: how far it is with the erasure of tokens of this name that were forgotten, the newest first. */
+  readAclToken(accessor: string, options: { forgotten?: boolean } = {}): Promise<Answer<Record<string, unknown> | VariableErasure[]>> {
+    return this.request("GET", `/v1/acl/token/${quoted(accessor)}`, { query: { "forgotten": options.forgotten } });
+  }
+
+  /** What Nomad has at this path, and besides, with `forget`: the key of its secrets is erased on all servers. Needs a management token. */
+  deleteAclToken(accessor: string, options: { forget?: boolean } = {}): Promise<Answer<VariableErasure>> {
+    return this.request("DELETE", `/v1/acl/token/${quoted(accessor)}`, { query: { "forget": options.forget } });
   }
 
   /** What Nomad has at this path, and besides: the versions of a variable that are kept, the newest first (`versions`), or what one of them held (`version`). Needs `read` on the path. The versions of a variable that was deleted are gone. With `forgotten`: how far it is with the erasure of the variables of this name that were forgotten, the newest first; needs `list`. */

@@ -144,9 +144,11 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
         | Command::CreateAclToken(_)
         | Command::UpdateAclToken(_)
         | Command::DeleteAclTokens { .. }
+        | Command::ForgetAclToken { .. }
         | Command::CreateAuthMethod(_)
         | Command::UpdateAuthMethod(_)
         | Command::DeleteAuthMethod { .. }
+        | Command::ForgetAuthMethod { .. }
         | Command::CreateBindingRule(_)
         | Command::UpdateBindingRule(_)
         | Command::DeleteBindingRule { .. }

@@ -163,9 +163,9 @@ fn target(wanted: &EventSinkRequest) -> Result<EventSinkTarget, Failure> {
     let EventSinkRequest { max_bytes, max_files, .. } = wanted;
     let of_kinds: [(_, &[&str], _); 9] = [
         ("URL", &["webhook", "otlp"], !url.is_empty()),
-        ("Address", &["nats", "syslog"], !address.is_empty()),
-        ("Subject", &["nats"], !subject.is_empty()),
-        ("TLS", &["nats"], *tls),
+        ("Address", &["nats", "kafka", "syslog"], !address.is_empty()),
+        ("Subject", &["nats", "kafka"], !subject.is_empty()),
+        ("TLS", &["nats", "kafka"], *tls),
         ("Transport", &["syslog"], !transport.is_empty()),
         ("Facility", &["syslog"], !facility.is_empty()),
         ("AppName", &["syslog"], !app_name.is_empty()),
@@ -192,8 +192,13 @@ fn target(wanted: &EventSinkRequest) -> Result<EventSinkTarget, Failure> {
             app_name: if app_name.is_empty() { APP_NAME.to_string() } else { app_name.clone() },
         },
         "otlp" => EventSinkTarget::Otlp { url: url.clone() },
+        "kafka" if !cfg!(feature = "kafka") => {
+            let text = "Kind: this program was built without kafka, the feature that sends to it";
+            return Err(Failure::invalid(text));
+        }
+        "kafka" => EventSinkTarget::Kafka { address: address.clone(), topic: subject.clone(), tls: *tls },
         other => {
-            let text = format!("Kind: expected webhook, nats, file, syslog or otlp, not {other:?}");
+            let text = format!("Kind: expected webhook, nats, kafka, file, syslog or otlp, not {other:?}");
             return Err(Failure::invalid(text));
         }
     })
@@ -304,6 +309,10 @@ fn view(feed: &Feed, recent: &Recent, state: &State, name: &str, sink: &Sink) ->
             shown.facility = syslog::FACILITIES.get(usize::from(*facility)).unwrap_or(&"").to_string();
         }
         EventSinkTarget::Otlp { url } => (shown.kind, shown.url) = ("otlp".to_string(), url.clone()),
+        EventSinkTarget::Kafka { address, topic, tls } => {
+            shown.kind = "kafka".to_string();
+            (shown.address, shown.subject, shown.tls) = (address.clone(), topic.clone(), *tls);
+        }
         EventSinkTarget::File { max_bytes, max_files } => {
             shown.kind = "file".to_string();
             (shown.max_bytes, shown.max_files) = (*max_bytes, *max_files);

@@ -122,8 +122,9 @@ pub fn router(api: Api) -> (Router, Gate) {
         .merge(absent::router())
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
         .layer(from_fn_with_state(state.clone(), read_named))
-        .layer(from_fn_with_state(state.clone(), elsewhere::point))
         .layer(from_fn(answer::finish))
+        // Outside: what another server answers is finished.
+        .layer(from_fn_with_state(state.clone(), elsewhere::point))
         .layer(from_fn_with_state(state.clone(), regions::forward))
         // Around all that reads a body, or its own much lower bound holds there.
         .layer(DefaultBodyLimit::max(BODY_MAX))

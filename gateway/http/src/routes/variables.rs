@@ -112,7 +112,7 @@ async fn erasures(server: &AppState, read: &Reading, key: &VariableKey) -> Answe
 }
 
 /// Of the servers that this one knows, by their ids.
-fn server_names(server: &AppState) -> BTreeMap<String, String> {
+pub(super) fn server_names(server: &AppState) -> BTreeMap<String, String> {
     let members = server.cluster.members().into_iter();
     members.filter_map(|member| Some((member.tags.get("id")?.clone(), member.name))).collect()
 }

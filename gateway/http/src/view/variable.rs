@@ -80,7 +80,8 @@ pub(crate) fn erasures(
             forgotten_at: at.0,
             complete: pending.is_empty(),
             pending: pending.into(),
-            kept_before: erasure.since().0,
+            // Tokens and auth methods under root keys are not forgotten in the first place.
+            kept_before: if key.namespace.is_empty() { 0 } else { erasure.since().0 },
         }
     };
     let own = erasure.forgotten().iter().rev().filter(|one| one.key == *key);

@@ -11,6 +11,7 @@ use wire::CallerAddress;
 use crate::guarded::{Guarded, NOBODY, with_token};
 use crate::provider::{CLIENT, CLIENT_SECRET, Provider, TestKey, seconds};
 use crate::support::{Cluster, Got, assert_holds};
+use crate::variables::{erased, with_key_tree};
 
 const CALLBACK: &str = "http://localhost:4649/oidc/callback";
 
@@ -356,6 +357,61 @@ async fn what_comes_back_must_belong_to_what_was_begun() {
     let mixed = complete(&guarded, &changed("Code", &other["code"])).await;
     assert!(mixed.status == 500 && mixed.text().contains("another verifier"), "{}", mixed.text());
     assert_eq!(complete(&guarded, &completion(&back, "n1")).await.status, 200, "nothing of that used it up");
+}
+
+/// Deleted with `forget`: the key of the secret is given up, and what the log has of it opens for nobody who erased that.
+#[tokio::test]
+async fn tokens_and_methods_can_be_deleted_with_their_secrets() {
+    let guarded = Guarded::start().await;
+    let (cluster, root, provider) = (&guarded.cluster, &guarded.root, Provider::start().await);
+    with_key_tree(cluster).await;
+    method(&guarded, &oidc(&provider)).await;
+    rule(&guarded, "sso", "", "management", "").await;
+    let back = provider.consent(&begin(&guarded, "n").await);
+    let token = complete(&guarded, &completion(&back, "n")).await.json();
+    let path = format!("/v1/acl/token/{}", token["AccessorID"].as_str().unwrap());
+    assert_eq!(guarded.get(root, &path).await.json()["SecretID"], token["SecretID"], "an own key opens it");
+    let state = cluster.control.state();
+    let sealed = |accessor: &Value| {
+        let accessor = accessor.as_str().unwrap().parse().unwrap();
+        state.acl.token(accessor).unwrap().secret.sealed.clone()
+    };
+    let (accessor, kept) = (token["AccessorID"].clone(), sealed(&token["AccessorID"]));
+    assert!(!state.keyring.keys().contains_key(&kept.key), "no root key encrypts it");
+
+    let reader = guarded.caller("reader", r#"node { policy = "read" }"#).await;
+    guarded.delete(&reader, &format!("{path}?forget")).await.refused(403, "Permission denied");
+    guarded.get(&reader, &format!("{path}?forgotten")).await.refused(403, "Permission denied");
+    let answer = guarded.delete(root, &format!("{path}?forget")).await;
+    let wanted = json!({"Namespace": "", "Path": format!("acl-token/{}", accessor.as_str().unwrap()),
+        "ForgottenAt": answer.index(), "Complete": false});
+    assert_holds(&answer.json(), &wanted);
+    guarded.get(root, &path).await.refused(404, "ACL token not found");
+    assert_eq!(guarded.get(token["SecretID"].as_str().unwrap(), "/v1/nodes").await.status, 403);
+    erased(cluster).await;
+    assert_eq!(guarded.get(root, &format!("{path}?forgotten")).await.json()[0]["Complete"], true);
+
+    let answer = guarded.delete(root, "/v1/acl/auth-method/sso?forget").await;
+    assert_holds(&answer.json(), &json!({"Path": "acl-auth-method/sso", "ForgottenAt": answer.index()}));
+    let given_up: Vec<_> =
+        cluster.control.state().erasure.given_up().into_iter().map(|(key, _)| key).collect();
+    assert_eq!((given_up.len(), given_up[0]), (2, kept.key));
+    for tree in cluster.signer.trees().without(&given_up) {
+        cluster.signer.trees().put(tree);
+    }
+    let accessor: base::Uuid = accessor.as_str().unwrap().parse().unwrap();
+    let opened = cluster.signer.unseal(&state.keyring, &accessor.0, &kept);
+    assert_eq!(opened, Err(keyring::KeyError::Erased));
+    guarded.delete(root, "/v1/acl/auth-method/sso?forget").await.refused(404, "ACL auth-method not found");
+    // The root's own secret is older than the key tree.
+    let own =
+        guarded.get(root, "/v1/acl/token/self").await.json()["AccessorID"].as_str().unwrap().to_string();
+    let old = guarded.delete(root, &format!("/v1/acl/token/{own}?forget")).await;
+    assert!(
+        old.status == 400 && old.text().contains("has a secret that a root key encrypts"),
+        "{}",
+        old.text()
+    );
 }
 
 #[tokio::test]

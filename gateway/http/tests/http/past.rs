@@ -224,9 +224,10 @@ async fn what_is_no_longer_kept_is_gone_and_the_oldest_index_is_named() {
     assert!(gone.text().contains("the oldest index is"), "{}", gone.text());
 }
 
-/// Each server keeps as much as its own settings say: the answer names the one that goes back the farthest.
+/// Each server keeps as much as its own settings say: the one that goes back the farthest answers, and where it cannot, the
+/// answer names it.
 #[tokio::test]
-async fn what_this_server_no_longer_has_is_pointed_to_elsewhere() {
+async fn what_this_server_no_longer_has_is_read_elsewhere() {
     let cluster = history().await.0.restarted().await;
     cluster.journal.forget_before(Index(4));
     let stream = "/v1/event/stream?from=1&follow=false";
@@ -235,7 +236,11 @@ async fn what_this_server_no_longer_has_is_pointed_to_elsewhere() {
         assert_eq!((alone.status.as_u16(), alone.header("x-sojourn-oldest-index").is_empty()), (410, false));
         assert!(!alone.text().contains("has it"), "{}", alone.text());
     }
-    let other = |http: &str, oldest: u64| OtherHistory { http: http.to_string(), oldest: Index(oldest) };
+    let other = |http: &str, oldest: u64| OtherHistory {
+        rpc: http.replace("4646", "4647"),
+        http: http.to_string(),
+        oldest: Index(oldest),
+    };
     let known = vec![other("10.0.0.7:4646", 3), other("10.0.0.8:4646", 1), other("10.0.0.9:4646", 99)];
     *cluster.servers.histories.lock() = known;
     for path in ["/v1/jobs?as_of=1", stream] {
@@ -244,9 +249,39 @@ async fn what_this_server_no_longer_has_is_pointed_to_elsewhere() {
         assert!(gone.text().ends_with("; 10.0.0.8:4646 has it from index 1 on"), "{}", gone.text());
     }
     let as_of = cluster.get("/v1/jobs?as_of=1").await;
+    let asked = std::mem::take(&mut *cluster.elsewhere.asked.lock());
+    assert_eq!(asked, ["10.0.0.8:4647"; 3], "it was asked, in vain");
     let oldest: u64 = as_of.header("x-sojourn-oldest-index").parse().unwrap();
     let begins = format!("as_of: what was then is no longer kept: the oldest index is {oldest}; ");
     assert!(as_of.text().starts_with(&begins), "{}", as_of.text());
+    // What it answers is the answer, as it is.
+    let whole = history().await.0;
+    *cluster.elsewhere.answers.lock() = Some(whole.app.clone());
+    for path in ["/v1/jobs?as_of=1&pretty", "/v1/jobs?as_of=3&prefix=b", "/v1/job/nobody?as_of=2", stream] {
+        let (here, there) = (cluster.get(path).await, whole.get(path).await);
+        assert_eq!(here.header("x-sojourn-history-at"), "10.0.0.8:4646", "{path}");
+        assert_eq!((here.status, here.text()), (there.status, there.text()), "{path}");
+        assert_eq!(here.header("x-nomad-index"), there.header("x-nomad-index"), "{path}");
+    }
+    // Once: who was asked by another server asks nobody, and what one server alone has is no other one's.
+    cluster.elsewhere.asked.lock().clear();
+    for (name, value) in [("x-sojourn-history-passed", "1"), ("x-sojourn-fork", "nobody")] {
+        let header = HeaderValue::from_static(value);
+        let mut passed = request(Method::GET, "/v1/jobs?as_of=1", Body::empty());
+        passed.headers_mut().insert(name, header);
+        assert!(cluster.send(passed).await.status.is_client_error());
+    }
+    assert!(cluster.elsewhere.asked.lock().is_empty());
+    // It does not go back far enough either.
+    let whole = whole.restarted().await;
+    whole.journal.forget_before(Index(4));
+    *cluster.elsewhere.answers.lock() = Some(whole.app.clone());
+    let neither = cluster.get("/v1/jobs?as_of=1").await;
+    assert_eq!(
+        (neither.status.as_u16(), neither.header("x-sojourn-oldest-index")),
+        (410, oldest.to_string().as_str())
+    );
+    assert!(neither.text().ends_with("has it from index 1 on"), "{}", neither.text());
     // Nobody goes back farther.
     *cluster.servers.histories.lock() = vec![other("10.0.0.9:4646", oldest)];
     assert_eq!(cluster.get("/v1/jobs?as_of=1").await.header("x-sojourn-history-at"), "");

@@ -48,7 +48,7 @@ async fn a_sink_is_made_changed_stopped_and_deleted() {
 async fn what_no_sink_can_be_is_refused_and_changes_nothing() {
     let cluster = Cluster::start().await;
     let cases = [
-        (json!({}), "Kind: expected webhook, nats, file, syslog or otlp"),
+        (json!({}), "Kind: expected webhook, nats, kafka, file, syslog or otlp"),
         (json!({"Kind": "webhook"}), "URL: expected"),
         (
             json!({"Kind": "webhook", "URL": "http://a/", "Subject": "x"}),
@@ -66,6 +66,9 @@ async fn what_no_sink_can_be_is_refused_and_changes_nothing() {
         ),
         (json!({"Kind": "syslog", "Address": "a"}), "Address: expected HOST:PORT"),
         (json!({"Kind": "otlp"}), "URL: expected"),
+        (json!({"Kind": "kafka", "Subject": "events"}), "Address: expected HOST:PORT, or several"),
+        (json!({"Kind": "kafka", "Address": "a:9092"}), "Subject: expected a topic of Kafka"),
+        (json!({"Kind": "kafka", "URL": "http://a/"}), "URL: is of sinks of the kind webhook or otlp"),
         (json!({"Kind": "file", "MaxBytes": 1}), "MaxBytes: expected"),
         (json!({"Kind": "file", "Topics": ["Jobs"]}), "Topics: no event has the topic \"Jobs\""),
         (json!({"Kind": "file", "Filter": "Topic =="}), "Filter: "),
@@ -116,6 +119,8 @@ async fn sinks_of_all_kinds_are_shown_as_they_were_asked_for() {
     assert_holds(&cluster.put("/v1/event/sink/o", &wanted).await.json(), &wanted);
     let wanted = json!({"Kind": "nats", "Address": "nats:4222", "Subject": "events", "TLS": true});
     assert_holds(&cluster.put("/v1/event/sink/n", &wanted).await.json(), &wanted);
+    let wanted = json!({"Kind": "kafka", "Address": "a:9092,b:9092", "Subject": "events", "TLS": true});
+    assert_holds(&cluster.put("/v1/event/sink/k", &wanted).await.json(), &wanted);
 }
 
 /// What the server that sends knows stands in its answers and its metrics, and an answer without says that it does not know.

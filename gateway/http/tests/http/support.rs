@@ -42,6 +42,7 @@ pub struct Cluster {
     pub journal: Arc<MemoryJournal>,
     pub nodes: Arc<FakeNodes>,
     pub servers: Arc<FakeServers>,
+    pub elsewhere: Arc<Elsewhere>,
     pub events: Feed,
     pub history: Arc<History>,
     pub log: Monitor,
@@ -113,6 +114,7 @@ impl Cluster {
             starting.start(journal.clone(), Arc::new(control::leader_client::NoPeers), &Handle::current());
         let nodes = Arc::new(FakeNodes::default());
         let servers = Arc::new(FakeServers::default());
+        let elsewhere = Arc::new(Elsewhere::default());
         let mut agent = agent();
         change(&mut agent);
         let history =
@@ -122,7 +124,7 @@ impl Cluster {
         let sinks = Reports::default();
         let signer = Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap()));
         let api = Api {
-            regions: Arc::new(NoRegions),
+            regions: elsewhere.clone(),
             control: control.clone(),
             node_rpc: nodes.clone(),
             cluster: servers.clone(),
@@ -145,6 +147,7 @@ impl Cluster {
         };
         let (app, gate) = http_gateway::router(api);
         let cluster = Cluster {
+            elsewhere,
             app,
             gate,
             control,
@@ -513,10 +516,15 @@ fn settings() -> Settings {
     }
 }
 
-/// There are no other regions.
-struct NoRegions;
+/// There are no other regions, and of this one another server, if a test says what it answers.
+#[derive(Default)]
+pub struct Elsewhere {
+    pub answers: Mutex<Option<Router>>,
+    /// The addresses of servers that were asked.
+    pub asked: Mutex<Vec<String>>,
+}
 
-impl Regions for NoRegions {
+impl Regions for Elsewhere {
     fn are_several(&self) -> bool {
         false
     }
@@ -531,5 +539,18 @@ impl Regions for NoRegions {
         _: Request<Body>,
     ) -> BoxFuture<'a, Result<Response<Body>, RegionError>> {
         Box::pin(async { Err(RegionError::Unknown) })
+    }
+
+    fn forward_to<'a>(
+        &'a self,
+        server: &'a str,
+        request: Request<Body>,
+    ) -> BoxFuture<'a, Result<Response<Body>, RegionError>> {
+        self.asked.lock().push(server.to_string());
+        let answers = self.answers.lock().clone();
+        Box::pin(async move {
+            let router = answers.ok_or_else(|| RegionError::Unreachable(server.to_string()))?;
+            Ok(router.oneshot(request).await.expect("routers answer"))
+        })
     }
 }

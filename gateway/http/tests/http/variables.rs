@@ -299,7 +299,7 @@ async fn a_full_rotation_names_the_keys_whose_seals_are_replaced() {
 }
 
 /// As servers do it among themselves: the one with the id 7 has the tree.
-async fn with_key_tree(cluster: &Cluster) {
+pub async fn with_key_tree(cluster: &Cluster) {
     let submit = async |command| cluster.submit(Command::KeyTree(Box::new(command))).await;
     let (server, tree) = (Uuid::from(7), KeyTree::generate().unwrap());
     let secret = ServerSecret::new(server, &SERVER_SECRET).unwrap();
@@ -311,7 +311,7 @@ async fn with_key_tree(cluster: &Cluster) {
     erased(cluster).await;
 }
 
-async fn erased(cluster: &Cluster) {
+pub async fn erased(cluster: &Cluster) {
     let state = cluster.control.state();
     let (tree, up_to) = (state.erasure.tree().unwrap(), state.index);
     let report = KeyTreeCommand::ReportErased { server: Uuid::from(7), tree, up_to };

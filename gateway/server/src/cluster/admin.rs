@@ -16,7 +16,7 @@ use metrics::{Figures, Gauge};
 use super::admin_request::{AdminRequest, AdminResponse};
 use super::join::join_all;
 use super::roster::RegionServer;
-use super::{Cluster, ConsensusError, Inner, PeerQuery, Status};
+use super::{Cluster, ConsensusError, Inner, PeerInfo, PeerQuery, Status};
 use crate::autopilot::{Peer, ServerHealth};
 use crate::gossip::{Key, KeyOperation, Member, Parting, Standing};
 use crate::release::Release;
@@ -78,12 +78,19 @@ impl ClusterAdmin for Cluster {
         let others = self.0.inner.others().into_iter().filter(|known| known.standing.is_live());
         let asked = others.take(HISTORIES_MAX).map(|known| {
             let query = PeerQuery { history: true, ..PeerQuery::default() };
-            self.0.inner.peers.query(known.candidate.address, query)
+            let rpc = known.candidate.address.clone();
+            let answer = self.0.inner.peers.query(known.candidate.address, query);
+            async move { answer.await.map(|answer| (rpc, answer)) }
         });
         let asked = join_each(asked.collect::<Vec<_>>());
         async move {
-            let answers = asked.await.into_iter().flatten().filter(|answer| answer.oldest > 0);
-            answers.map(|answer| OtherHistory { http: answer.http, oldest: Index(answer.oldest) }).collect()
+            let answers = asked.await.into_iter().flatten().filter(|(_, answer)| answer.oldest > 0);
+            let other = |(rpc, answer): (_, PeerInfo)| OtherHistory {
+                rpc,
+                http: answer.http,
+                oldest: Index(answer.oldest),
+            };
+            answers.map(other).collect()
         }
         .boxed()
     }

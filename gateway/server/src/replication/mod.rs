@@ -19,7 +19,7 @@ use http_gateway::RegionError;
 use keyring::Signer;
 use model::command::CreateAclToken;
 use model::document::{ACLPolicy, ACLToken};
-use model::{Actor, Command, TokenSecret};
+use model::{Actor, Command, TokenSecret, token_secrets};
 use serde::de::DeserializeOwned;
 use state::node::secret_hash;
 use tokio::time::{sleep, timeout};
@@ -182,7 +182,8 @@ impl Replication {
             return Err(wrong("its region cannot open its secret"));
         }
         let state = self.control.state();
-        let sealed = self.signer.seal(&state.keyring, &accessor.0, token.secret_id.as_bytes())?;
+        let of = token_secrets(accessor);
+        let sealed = self.signer.seal_secret(&state, &of, &accessor.0, token.secret_id.as_bytes())?;
         let secret = TokenSecret { digest: secret_hash(&token.secret_id), sealed };
         let token = ACLToken { secret_id: String::new(), ..token };
         Ok(Command::CreateAclToken(Box::new(CreateAclToken { token, secret })))

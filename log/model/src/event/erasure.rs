@@ -36,6 +36,13 @@ pub struct VariableForgotten {
     pub key: VariableKey,
 }
 
+/// The key is to be erased everywhere that the secrets of an access token or an auth method are encrypted with
+/// ([`crate::token_secrets`], [`crate::auth_method_secrets`]). It has gone by a fact of its own.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct SecretsForgotten {
+    pub of: VariableKey,
+}
+
 /// The server has a tree of its own, and nothing on its disk opens what was forgotten up to this index.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct ForgottenErased {

@@ -243,6 +243,7 @@ events! {
     (171, 1, since 4) erasure::KeyTreeFounded: Cluster,
     (172, 1, since 4) erasure::KeyTreeShared: Cluster,
     (173, 1, since 4) erasure::VariableForgotten: Cluster,
+    (195, 1, since 4) erasure::SecretsForgotten: Cluster,
     (174, 1, since 4) erasure::ForgottenErased: Cluster,
     (175, 1, since 4) erasure::KeyTreeHolderRemoved: Cluster,
     (180, 1) recording::Observed: Cluster,

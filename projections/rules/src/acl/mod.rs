@@ -19,7 +19,7 @@ use crate::decision::Decision;
 /// Longest description, and longest name of a token, in bytes.
 const TEXT_MAX: usize = 256;
 
-fn invalid<T>(why: impl Into<String>) -> Result<T, Rejection> {
+pub(crate) fn invalid<T>(why: impl Into<String>) -> Result<T, Rejection> {
     Err(Rejection::AclInvalid(why.into()))
 }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use base::{Index, Uuid};
 use model::event::{
     AclTokenCreated, AclTokenIssuedByLogin, AclTokenUpdated, AclTokensDeleted, OneTimeTokenCreated,
@@ -70,6 +72,26 @@ impl Acl {
         for accessor in &event.accessors {
             content.one_time.remove(accessor).expect("the event names some that are there");
         }
+    }
+
+    /// What has a secret under one of these keys, which nobody can open, is not there: it was forgotten.
+    pub(crate) fn given_up(&mut self, at: Moment, keys: &BTreeSet<Uuid>) {
+        let lost: Vec<Uuid> = self
+            .tokens()
+            .filter(|(_, token)| keys.contains(&token.secret.sealed.key))
+            .map(|(accessor, _)| accessor)
+            .collect();
+        if !lost.is_empty() {
+            self.tokens_deleted(at, &AclTokensDeleted { accessors: lost, expired: false });
+        }
+        let is_lost = |name: &str| {
+            let document = self.methods.get(name).map(|set| &set.document);
+            let secrets = document.into_iter().flat_map(|own| [&own.client_secret, &own.private_key]);
+            secrets.flatten().any(|sealed| keys.contains(&sealed.key))
+        };
+        let names = self.methods.names();
+        let lost: Vec<String> = names.into_iter().filter(|name| is_lost(name)).map(str::to_string).collect();
+        lost.iter().for_each(|name| self.methods.deleted(at, name));
     }
 
     /// Everything is as in the state that was restored. A cluster without access control keeps its digest.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use base::{Index, Uuid};
 use model::event::{
-    ForgottenErased, KeyTreeFounded, KeyTreeHolderRemoved, KeyTreeRequested, KeyTreeShared, VariableForgotten,
+    ForgottenErased, KeyTreeFounded, KeyTreeHolderRemoved, KeyTreeRequested, KeyTreeShared, SecretsForgotten,
+    VariableForgotten,
 };
 
 use super::state::{Erasure, Forgotten, Holder};
@@ -44,6 +45,12 @@ impl Erasure {
             let holder = content.holders.get_mut(&event.sealed.server);
             holder.expect("a tree is shared with whom requested it").sealed =
                 Some(event.sealed.bytes.clone());
+        });
+    }
+
+    pub(crate) fn secrets_forgotten(&mut self, at: Moment, event: &SecretsForgotten) {
+        self.change(at.index, |content| {
+            content.forgotten.push(Forgotten { key: event.of.clone(), at: at.index });
         });
     }
 
@@ -105,5 +112,6 @@ impl State {
         });
         let held: Vec<_> = held.map(|(key, _)| key.clone()).collect();
         held.iter().for_each(|key| self.variables.removed(at, key, delta));
+        self.acl.given_up(at, &given_up);
     }
 }

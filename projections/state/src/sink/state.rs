@@ -175,6 +175,11 @@ fn hash(name: &str, sink: &Sink) -> u64 {
             hash.word(5);
             hash.text(url);
         }
+        EventSinkTarget::Kafka { address, topic, tls } => {
+            hash.pair(6, u64::from(*tls));
+            hash.text(address);
+            hash.text(topic);
+        }
     }
     if let Some(secret) = secret {
         hash.text(&secret.namespace);

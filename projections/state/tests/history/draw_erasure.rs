@@ -2,7 +2,7 @@
 
 use base::{Rng, Uuid};
 use model::event::*;
-use model::{SealedKey, VariableKey};
+use model::{SealedKey, VariableKey, auth_method_secrets, token_secrets};
 use state::State;
 
 use super::draw_variables::items;
@@ -12,7 +12,18 @@ pub fn and_rarer(state: &State, rng: &mut Rng) -> Vec<Event> {
     let mut all = super::draw_sinks::events_with(super::draw_cursors::events(state, rng), state);
     all.extend(events(state, &mut Rng::new(state.index.0 + 1)));
     all.extend(super::draw_recording::events(state, &mut Rng::new(state.index.0 + 2)));
+    all.extend(secrets(&mut Rng::new(state.index.0 + 3)));
     all
+}
+
+/// Of tokens and auth methods that are not there: nothing of these is drawn anew for it.
+fn secrets(rng: &mut Rng) -> Vec<Event> {
+    let of = match rng.below(4) {
+        0 => token_secrets(Uuid::from(u128::from(rng.below(3)))),
+        1 => auth_method_secrets(["sso", "ci"][rng.below(2) as usize]),
+        _ => return Vec::new(),
+    };
+    vec![SecretsForgotten { of }.into()]
 }
 
 fn events(state: &State, rng: &mut Rng) -> Vec<Event> {

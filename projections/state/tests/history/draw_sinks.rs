@@ -36,7 +36,7 @@ fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
 }
 
 fn settings(rng: &mut Rng) -> EventSinkSettings {
-    let target = match rng.below(5) {
+    let target = match rng.below(6) {
         0 => EventSinkTarget::Webhook { url: "https://example.com/".into() },
         1 => {
             let (address, subject) = ("nats:4222".into(), "sojourn.events".into());
@@ -50,6 +50,10 @@ fn settings(rng: &mut Rng) -> EventSinkSettings {
             app_name: "sojourn".into(),
         },
         3 => EventSinkTarget::Otlp { url: "https://example.com/v1/logs".into() },
+        4 => {
+            let (address, topic) = ("kafka:9092".into(), "sojourn.events".into());
+            EventSinkTarget::Kafka { address, topic, tls: rng.below(2) == 0 }
+        }
         _ => EventSinkTarget::File { max_bytes: 1 << 20, max_files: 3 },
     };
     let secret = (rng.below(2) == 0).then(|| VariableKey::new("default", "sinks/a"));

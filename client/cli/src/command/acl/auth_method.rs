@@ -6,6 +6,7 @@ use model::document::{ACLAuthMethod, ACLAuthMethodConfig, input};
 use sdk::Query;
 use serde_json::Value;
 
+use super::{FORGET, forgotten};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::Flag;
 use crate::layout;
@@ -46,7 +47,7 @@ pub(super) static DELETE: Command = Command {
     arguments: "<acl_method_name>",
     summary: "Delete an auth method.",
     details: "Tokens that were made by it stay. Its binding rules stay too, and hold for nobody.",
-    flags: &[CLIENT_FLAGS],
+    flags: &[&[&FORGET], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(delete(call))),
 };
 
@@ -155,6 +156,15 @@ fn config(given: &str) -> anyhow::Result<ACLAuthMethodConfig> {
 
 async fn delete(call: Call) -> Outcome {
     let name = call.one_argument()?;
+    if call.args.switch(&FORGET) {
+        let client = call.client()?;
+        let what = format!("ACL auth method {name}");
+        let erasure = client.forget_auth_method(name).await.doing("forgetting ACL auth method")?;
+        let ask = || async {
+            client.auth_method_erasures(name).await.doing("retrieving erasures of ACL auth method")
+        };
+        return forgotten(&what, erasure, ask).await;
+    }
     call.client()?.delete_auth_method(name).await.doing("deleting ACL auth method")?;
     write_out(format!("ACL auth method {name} successfully deleted\n"));
     Ok(0)

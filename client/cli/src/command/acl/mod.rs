@@ -7,7 +7,17 @@ mod policy;
 mod role;
 mod token;
 
-use crate::call::Command;
+use api::VariableErasure;
+
+use super::var::forget::{say_of, until_complete};
+use crate::call::{Command, Failure, Outcome};
+use crate::flags::Flag;
+
+/// Of what has secrets.
+const FORGET: Flag<bool> = Flag::switch(
+    "forget",
+    "Erase its secrets too: nobody can read them from the log, from snapshots or from the past any more. It waits for all servers, and cannot be taken back.",
+);
 
 pub(super) const COMMANDS: &[&Command] = &[
     &auth_method::CREATE,
@@ -38,3 +48,13 @@ pub(super) const COMMANDS: &[&Command] = &[
     &token::OWN,
     &token::UPDATE,
 ];
+
+/// Waits until all servers have erased the secrets of what was deleted, and says so.
+async fn forgotten<F>(what: &str, erasure: VariableErasure, ask: impl Fn() -> F) -> Outcome
+where
+    F: Future<Output = Result<Vec<VariableErasure>, Failure>>,
+{
+    let told = |erasure: &VariableErasure| say_of(what, erasure);
+    told(&until_complete(erasure, Some(told), ask).await?);
+    Ok(0)
+}

@@ -2,6 +2,7 @@ use base::Duration;
 use model::document::{ACLToken, ACLTokenRoleLink, List};
 use sdk::Query;
 
+use super::{FORGET, forgotten};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::Flag;
 use crate::job_file;
@@ -44,7 +45,7 @@ pub(super) static DELETE: Command = Command {
     arguments: "<token_accessor_id>",
     summary: "Delete a token.",
     details: "Who presents its secret from then on is refused.",
-    flags: &[CLIENT_FLAGS],
+    flags: &[&[&FORGET], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(delete(call))),
 };
 
@@ -157,6 +158,14 @@ fn lifetime(call: &Call) -> Result<Duration, Failure> {
 
 async fn delete(call: Call) -> Outcome {
     let accessor = call.one_argument()?;
+    if call.args.switch(&FORGET) {
+        let client = call.client()?;
+        let what = format!("Token {accessor}");
+        let erasure = client.forget_acl_token(accessor).await.doing("forgetting token")?;
+        let ask =
+            || async { client.acl_token_erasures(accessor).await.doing("retrieving erasures of token") };
+        return forgotten(&what, erasure, ask).await;
+    }
     call.client()?.delete_acl_token(accessor).await.doing("deleting token")?;
     write_out(format!("Token {accessor} successfully deleted\n"));
     Ok(0)

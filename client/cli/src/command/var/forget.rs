@@ -57,20 +57,9 @@ async fn forget(call: Call) -> Outcome {
         }
     }
     let mut erasure = client.forget_variable(path).await.doing("forgetting variable")?;
-    let is_told = format.is_none();
     if !call.args.switch(&DETACH) {
-        let mut said = VariableErasure::default();
-        while !erasure.complete {
-            if is_told && erasure != said {
-                say(&erasure);
-                said = erasure.clone();
-            }
-            sleep(POLL).await;
-            let at = erasure.forgotten_at;
-            let known = erasures(&client, path).await?.into_iter().find(|known| known.forgotten_at == at);
-            // A server that is behind does not know of it yet.
-            erasure = known.unwrap_or(erasure);
-        }
+        let told = format.is_none().then_some(say);
+        erasure = until_complete(erasure, told, || erasures(&client, path)).await?;
     }
     match format {
         Some(format) => format.print(&erasure),
@@ -81,12 +70,47 @@ async fn forget(call: Call) -> Outcome {
     }
 }
 
+/// Asks until all servers have erased it; `told` gets what is new.
+pub(crate) async fn until_complete<F>(
+    mut erasure: VariableErasure,
+    told: Option<impl Fn(&VariableErasure)>,
+    ask: impl Fn() -> F,
+) -> Result<VariableErasure, Failure>
+where
+    F: Future<Output = Result<Vec<VariableErasure>, Failure>>,
+{
+    let mut said = VariableErasure::default();
+    while !erasure.complete {
+        if let Some(told) = told.as_ref().filter(|_| erasure != said) {
+            told(&erasure);
+            said = erasure.clone();
+        }
+        sleep(POLL).await;
+        let at = erasure.forgotten_at;
+        let known = ask().await?.into_iter().find(|known| known.forgotten_at == at);
+        // A server that is behind does not know of it yet.
+        erasure = known.unwrap_or(erasure);
+    }
+    Ok(erasure)
+}
+
 async fn erasures(client: &Client, path: &str) -> Result<Vec<VariableErasure>, Failure> {
     client.variable_erasures(path).await.doing("retrieving erasures of variable")
 }
 
 fn say(erasure: &VariableErasure) {
-    let VariableErasure { path, forgotten_at, pending, kept_before, .. } = erasure;
+    say_of(&format!("Variable \"{}\"", erasure.path), erasure);
+    if erasure.kept_before > 0 {
+        write_out(format!(
+            "What was written before index {} is encrypted with a root key, and stays readable\n",
+            erasure.kept_before
+        ));
+    }
+}
+
+/// How far it is with something that was forgotten.
+pub(crate) fn say_of(what: &str, erasure: &VariableErasure) {
+    let VariableErasure { forgotten_at, pending, .. } = erasure;
     let name = |server: &ErasurePending| match server.name.as_str() {
         "" => server.id.clone(),
         name => name.to_string(),
@@ -94,16 +118,11 @@ fn say(erasure: &VariableErasure) {
     let servers: Vec<String> = pending.iter().map(name).collect();
     match erasure.complete {
         true => write_out(format!(
-            "Variable \"{path}\" was forgotten at index {forgotten_at}: no server can open any more what it held\n"
+            "{what} was forgotten at index {forgotten_at}: no server can open any more what it held\n"
         )),
         false => write_out(format!(
-            "Variable \"{path}\" was forgotten at index {forgotten_at}: its key is still to be erased by {}\n",
+            "{what} was forgotten at index {forgotten_at}: its key is still to be erased by {}\n",
             servers.join(", ")
         )),
-    }
-    if *kept_before > 0 {
-        write_out(format!(
-            "What was written before index {kept_before} is encrypted with a root key, and stays readable\n"
-        ));
     }
 }

@@ -1,6 +1,6 @@
 //! Variables.
 
-mod forget;
+pub(super) mod forget;
 mod get;
 mod history;
 mod init;

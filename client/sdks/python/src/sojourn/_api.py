@@ -402,15 +402,16 @@ class EventSink(TypedDict):
     """A sink of the event stream."""
 
     Name: str
-    # `webhook`, `nats`, `file`, `syslog` or `otlp`.
+    # `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`.
     Kind: str
     # Of a webhook, or of a collector of OpenTelemetry.
     URL: str
-    # `HOST:PORT` of a NATS server, or of a syslog server.
+    # `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     Address: str
-    # Of the messages in NATS.
+    # Of the messages in NATS; of Kafka the topic.
     Subject: str
-    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for.
+    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak
+    # TLS.
     TLS: bool
     # Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given.
     Transport: str
@@ -474,15 +475,16 @@ class EventSink(TypedDict):
 class EventSinkRequest(TypedDict, total=False):
     """Where events are to go. What is not of the kind is refused."""
 
-    # `webhook`, `nats`, `file`, `syslog` or `otlp`.
+    # `webhook`, `nats`, `kafka`, `file`, `syslog` or `otlp`.
     Kind: str
     # Of a webhook, or of a collector of OpenTelemetry.
     URL: str
-    # `HOST:PORT` of a NATS server, or of a syslog server.
+    # `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     Address: str
-    # Of the messages in NATS.
+    # Of the messages in NATS; of Kafka the topic.
     Subject: str
-    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for.
+    # NATS: nothing is sent without TLS. Where it is not set, what the server asks for. Kafka: whether brokers speak
+    # TLS.
     TLS: bool
     # Of syslog: `udp`, `tcp` or `tls`; `tcp` unless given.
     Transport: str
@@ -1139,7 +1141,7 @@ class UpgradeStatus(TypedDict):
 
 
 class VariableErasure(TypedDict):
-    """How far it is with the erasure of a variable that was forgotten. Ours."""
+    """How far it is with the erasure of a variable, a token or an auth method that was forgotten: these have no namespace, and the path `acl-token/ID` or `acl-auth-method/NAME`. Ours."""
 
     Namespace: str
     Path: str
@@ -1578,6 +1580,46 @@ class Operations:
     ) -> Answer[EventSink]:
         """Gives up the event that a sink is parked at, and goes on behind it. Needs `operator:write`."""
         return self.request("POST", f"/v1/event/sink/{quoted(id)}/skip")
+
+    def read_auth_method(
+        self,
+        name: str,
+        *,
+        forgotten: bool | None = None,
+    ) -> Answer[dict[str, Any] | list[VariableErasure]]:
+        """What Nomad has at this path, and besides, with `forgotten`: how far it is with the erasure of auth
+        methods of this name that were forgotten, the newest first."""
+        return self.request("GET", f"/v1/acl/auth-method/{quoted(name)}", query={"forgotten": forgotten})
+
+    def delete_auth_method(
+        self,
+        name: str,
+        *,
+        forget: bool | None = None,
+    ) -> Answer[VariableErasure]:
+        """What Nomad has at this path, and besides, with `forget`: the key of its secrets is erased on all servers.
+        Needs a management token."""
+        return self.request("DELETE", f"/v1/acl/auth-method/{quoted(name)}", query={"forget": forget})
+
+    def read_acl_token(
+        self,
+        accessor: str,
+        *,
+        forgotten: bool | None = None,
+    ) -> Answer[dict[str, Any] | list[VariableErasure]]:
+        """What Nomad has at this path, and besides, with `forgotten`: how far it is with the erasure of tokens of
+        this name that were forgotten, the newest first."""
+        return self.request("GET", f"/v1/acl/token/{quoted(accessor)}", query={"forgotten": forgotten})
+
+    def delete_acl_token(
+        self,
+        accessor: str,
+        *,
+        forget: bool | None = None,
+    ) -> Answer[VariableErasure]:
+        """What Nomad has at this path, and besides, with `forget`: the key of its secrets is erased on all servers.
+        Needs a management token."""
+        return self.request("DELETE", f"/v1/acl/token/{quoted(accessor)}", query={"forget": forget})
 
     def read_variable(
         self,
@@ -2072,6 +2114,46 @@ class AsyncOperations:
     ) -> Answer[EventSink]:
         """Gives up the event that a sink is parked at, and goes on behind it. Needs `operator:write`."""
         return await self.request("POST", f"/v1/event/sink/{quoted(id)}/skip")
+
+    async def read_auth_method(
+        self,
+        name: str,
+        *,
+        forgotten: bool | None = None,
+    ) -> Answer[dict[str, Any] | list[VariableErasure]]:
+        """What Nomad has at this path, and besides, with `forgotten`: how far it is with the erasure of auth
+        methods of this name that were forgotten, the newest first."""
+        return await self.request("GET", f"/v1/acl/auth-method/{quoted(name)}", query={"forgotten": forgotten})
+
+    async def delete_auth_method(
+        self,
+        name: str,
+        *,
+        forget: bool | None = None,
+    ) -> Answer[VariableErasure]:
+        """What Nomad has at this path, and besides, with `forget`: the key of its secrets is erased on all servers.
+        Needs a management token."""
+        return await self.request("DELETE", f"/v1/acl/auth-method/{quoted(name)}", query={"forget": forget})
+
+    async def read_acl_token(
+        self,
+        accessor: str,
+        *,
+        forgotten: bool | None = None,
+    ) -> Answer[dict[str, Any] | list[VariableErasure]]:
+        """What Nomad has at this path, and besides, with `forgotten`: how far it is with the erasure of tokens of
+        this name that were forgotten, the newest first."""
+        return await self.request("GET", f"/v1/acl/token/{quoted(accessor)}", query={"forgotten": forgotten})
+
+    async def delete_acl_token(
+        self,
+        accessor: str,
+        *,
+        forget: bool | None = None,
+    ) -> Answer[VariableErasure]:
+        """What Nomad has at this path, and besides, with `forget`: the key of its secrets is erased on all servers.
+        Needs a management token."""
+        return await self.request("DELETE", f"/v1/acl/token/{quoted(accessor)}", query={"forget": forget})
 
     async def read_variable(
         self,

@@ -7,10 +7,11 @@ use axum::routing::get;
 use base::{Duration, Index};
 use keyring::KeyError;
 use model::document::{ACLAuthMethod, ACLAuthMethodConfig, AuthMethodRecord};
-use model::{Command, SealedData};
+use model::{Command, SealedData, auth_method_secrets};
 use state::State;
 
 use super::super::write;
+use super::forgetting;
 use crate::access::{Management, Newcomers, denied};
 use crate::answer::{Answer, done, written};
 use crate::app_state::AppState;
@@ -42,6 +43,9 @@ async fn list(With(server): With<AppState>, read: Read<Newcomers>) -> Answer {
 }
 
 async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read<Management>) -> Answer {
+    if read.params.get("forgotten").is_some() {
+        return forgetting::shown(&server, &read, &auth_method_secrets(&name)).await;
+    }
     let view =
         |state: &State| state::acl::auth_method(&state.acl, &name).ok_or_else(|| Failure::not_found(UNKNOWN));
     server.read(&read, changed, view).await
@@ -67,6 +71,10 @@ async fn update(
 }
 
 async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: Write) -> Answer {
+    if write.params.get("forget").is_some() {
+        let of = auth_method_secrets(&name);
+        return forgetting::submit(&server, &write, Command::ForgetAuthMethod { name }, &of).await;
+    }
     let deleted = server.submit(&write, Command::DeleteAuthMethod { name }).await;
     deleted.map(|receipt| done(receipt.index)).map_err(Failure::as_internal)
 }
@@ -119,7 +127,8 @@ async fn record(
         login::check_private_key(&key).map_err(Failure::invalid)?;
     }
     let sealed = |state: &State, what: &str, secret: &str| -> Result<Option<SealedData>, KeyError> {
-        let seal = || server.signer.seal(&state.keyring, &purpose(&method.name, what), secret.as_bytes());
+        let (of, purpose) = (auth_method_secrets(&method.name), purpose(&method.name, what));
+        let seal = || server.signer.seal_secret(state, &of, &purpose, secret.as_bytes());
         (!secret.is_empty()).then(seal).transpose()
     };
     let both =

@@ -1,6 +1,7 @@
 //! Policies, roles, tokens, and how one logs in. While access control is off there are none: everything says so.
 
 mod bindings;
+mod forgetting;
 mod logins;
 mod methods;
 mod one_time;

@@ -7,12 +7,13 @@ use axum::routing::get;
 use base::{Duration, Index, Uuid};
 use model::command::CreateAclToken;
 use model::document::ACLToken;
-use model::{Command, TokenSecret};
+use model::{Command, TokenSecret, token_secrets};
 use serde::Serialize;
 use state::State;
 use state::node::secret_hash;
 
 use super::super::write;
+use super::forgetting;
 use super::new_id;
 use crate::access::{Each, Management, Who, denied};
 use crate::answer::{self, Answer, done, written};
@@ -60,6 +61,9 @@ async fn read(With(server): With<AppState>, Path(accessor): Path<String>, read: 
         read.access.acl.is_management() || (accessor.is_some() && read.access.accessor() == accessor);
     if !may_see {
         return Err(denied());
+    }
+    if let Some(accessor) = accessor.filter(|_| read.params.get("forgotten").is_some()) {
+        return forgetting::shown(&server, &read, &token_secrets(accessor)).await;
     }
     let view = |state: &State| {
         let found = accessor.and_then(|accessor| whole(&server, state, accessor));
@@ -159,7 +163,12 @@ async fn update(
 
 async fn remove(With(server): With<AppState>, Path(accessor): Path<String>, write: Write) -> Answer {
     let unknown = |_| Failure::invalid(format!("Cannot delete nonexistent tokens: {accessor}"));
-    let accessors = vec![accessor.parse().map_err(unknown)?];
+    let accessor: Uuid = accessor.parse().map_err(unknown)?;
+    if write.params.get("forget").is_some() {
+        let command = Command::ForgetAclToken { accessor };
+        return forgetting::submit(&server, &write, command, &token_secrets(accessor)).await;
+    }
+    let accessors = vec![accessor];
     let receipt = server.submit(&write, Command::DeleteAclTokens { accessors }).await?;
     Ok(done(receipt.index))
 }
@@ -205,7 +214,8 @@ pub(super) async fn sealed(
     token: ACLToken,
     secret: &str,
 ) -> Result<CreateAclToken, Failure> {
-    let seal = |state: &State| server.signer.seal(&state.keyring, &accessor.0, secret.as_bytes());
+    let of = token_secrets(accessor);
+    let seal = |state: &State| server.signer.seal_secret(state, &of, &accessor.0, secret.as_bytes());
     let sealed = once_keyed(server, "secrets", seal).await?;
     let token = ACLToken { secret_id: String::new(), ..token };
     Ok(CreateAclToken { token, secret: TokenSecret { digest: secret_hash(secret), sealed } })

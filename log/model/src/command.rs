@@ -181,12 +181,8 @@ commands! {
         name: String,
     },
     32 UpsertNamespace(Box<Namespace>),
-    33 DeleteNamespace {
-        name: String,
-    },
-    23 EvaluateNode {
-        node: NodeId,
-    },
+    33 DeleteNamespace { name: String },
+    23 EvaluateNode { node: NodeId },
     30 StopAlloc {
         alloc: AllocId,
         no_shutdown_delay: bool,
@@ -201,9 +197,7 @@ commands! {
         follow_up_at: Time,
     },
     /// Forgets evaluations that are over; all of them, or none if one of them is not.
-    42 DeleteEvals {
-        evals: Vec<EvalId>,
-    },
+    42 DeleteEvals { evals: Vec<EvalId> },
     /// Forgets jobs that ended for good and nodes that left, some at a time.
     34 CollectGarbage {
         /// Nothing happened to the job for so long.
@@ -211,7 +205,6 @@ commands! {
         /// The node has been down for so long.
         nodes_after: Duration,
     },
-    /// Forgets evaluations, allocations and deployments that are over, of jobs that live on too.
     /// What is due of garbage, as the leader found it: the cost follows from what is named, not from how much there is.
     36 CollectDue {
         /// Jobs that have ended, if nothing happened to them for so long.
@@ -220,22 +213,17 @@ commands! {
         /// Nodes that have been down for so long; none if it is not their turn.
         nodes_after: Option<Duration>,
     },
+    /// Forgets evaluations, allocations and deployments that are over, of jobs that live on too.
     35 CollectLeftovers {
         /// Only these, if they may go; without them whatever may, some at a time.
         named: Option<Leftovers>,
         ages: LeftoverAges,
     },
-    70 RegisterCsiVolume {
-        volume: Box<CSIVolume>,
-    },
+    70 RegisterCsiVolume { volume: Box<CSIVolume> },
     /// One that was made on a node.
-    71 RegisterHostVolume {
-        volume: Box<HostVolume>,
-    },
+    71 RegisterHostVolume { volume: Box<HostVolume> },
     /// One that a plugin has just made on a node.
-    140 CreateHostVolume {
-        volume: Box<HostVolume>,
-    },
+    140 CreateHostVolume { volume: Box<HostVolume> },
     72 DeregisterVolume {
         volume: VolumeKey,
         /// Also while an allocation uses it.
@@ -284,9 +272,7 @@ commands! {
     },
     /// Does what is due for an active deployment: replaces, goes on, promotes or fails. The leader asks when something
     /// changed, or a deadline is over; if nothing is due nothing happens.
-    60 AdvanceDeployment {
-        deployment: DeploymentId,
-    },
+    60 AdvanceDeployment { deployment: DeploymentId },
     /// Canaries of these groups have proved themselves; of all groups, if none is named.
     61 PromoteDeployment {
         deployment: DeploymentId,
@@ -306,9 +292,7 @@ commands! {
         unhealthy: Vec<AllocId>,
     },
     /// Whether nodes are sampled, or all of them are looked at.
-    54 SetSampling {
-        sampled: bool,
-    },
+    54 SetSampling { sampled: bool },
     /// For which key secrets of the cluster are to be sealed so that this server can read them.
     90 AnnounceServerKey {
         server: Uuid,
@@ -320,19 +304,13 @@ commands! {
         key: Uuid,
         sealed: SealedKey,
     },
-    93 RemoveRootKey {
-        key: Uuid,
-    },
+    93 RemoveRootKey { key: Uuid },
     100 UpsertAclPolicy(Box<ACLPolicy>),
-    101 DeleteAclPolicy {
-        name: String,
-    },
+    101 DeleteAclPolicy { name: String },
     /// Who asks has drawn its id.
     102 CreateAclRole(Box<ACLRole>),
     103 UpdateAclRole(Box<ACLRole>),
-    111 DeleteAclRole {
-        role: Uuid,
-    },
+    111 DeleteAclRole { role: Uuid },
     104 CreateAclToken(Box<CreateAclToken>),
     /// The first token of the cluster; again only if `reset` is the index of the first one.
     105 BootstrapAcl {
@@ -340,9 +318,7 @@ commands! {
         reset: Option<Index>,
     },
     106 UpdateAclToken(Box<ACLToken>),
-    107 DeleteAclTokens {
-        accessors: Vec<Uuid>,
-    },
+    107 DeleteAclTokens { accessors: Vec<Uuid> },
     /// Forgets tokens that are worth nothing any more, some at a time.
     108 CollectExpiredTokens,
     109 CreateOneTimeToken {
@@ -350,9 +326,7 @@ commands! {
         /// BLAKE3 of its secret.
         digest: [u8; 32],
     },
-    110 ExchangeOneTimeToken {
-        digest: [u8; 32],
-    },
+    110 ExchangeOneTimeToken { digest: [u8; 32] },
     170 SetVariable(Box<SetVariable>),
     171 DeleteVariable {
         key: VariableKey,
@@ -371,32 +345,22 @@ commands! {
         lock: Uuid,
     },
     /// Puts the same items, sealed with the active root key, in place of what an older one seals.
-    175 ResealVariables {
-        versions: Vec<ResealVersion>,
-    },
+    175 ResealVariables { versions: Vec<ResealVersion> },
     /// Takes note of keys that seal no variable any more.
     176 FinishRekey,
     210 ForgetVariable { key: VariableKey, lock: Option<Uuid> },
     211 KeyTree(Box<KeyTreeCommand>),
     /// Deletes a token, and has its secret erased.
-    250 ForgetAclToken {
-        accessor: Uuid,
-    },
+    250 ForgetAclToken { accessor: Uuid },
     /// The same for an auth method and its secrets.
-    251 ForgetAuthMethod {
-        name: String,
-    },
+    251 ForgetAuthMethod { name: String },
     180 CreateAuthMethod(Box<AuthMethodRecord>),
     /// What is empty stays as it is, secrets too.
     181 UpdateAuthMethod(Box<AuthMethodRecord>),
-    182 DeleteAuthMethod {
-        name: String,
-    },
+    182 DeleteAuthMethod { name: String },
     183 CreateBindingRule(Box<ACLBindingRule>),
     184 UpdateBindingRule(Box<ACLBindingRule>),
-    185 DeleteBindingRule {
-        rule: Uuid,
-    },
+    185 DeleteBindingRule { rule: Uuid },
     /// An auth method for tokens of all regions, as the authoritative region has it.
     245 CopyAuthMethod(Box<ACLAuthMethod>),
     /// A binding rule of such a method, as it is there.
@@ -414,9 +378,7 @@ commands! {
         /// Only one of this node: it is the node that asks.
         node: Option<NodeId>,
     },
-    192 DeregisterServicesOfNode {
-        node: NodeId,
-    },
+    192 DeregisterServicesOfNode { node: NodeId },
     /// A piece of a saved state, in order; the first one begins anew.
     51 GiveStateChunk {
         restore: Uuid,

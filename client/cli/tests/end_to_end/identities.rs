@@ -76,6 +76,10 @@ fn tasks_log_in_with_tokens_of_an_ed25519_key_that_others_find_by_the_issuer() {
         let made = run("", &["acl", "bootstrap", "-json"]);
         (made.code == 0).then(|| text(&serde_json::from_str::<Value>(&made.stdout).unwrap()["SecretID"]))
     });
+    eventually("there is a key to sign with, which is to be another one", || {
+        let listed = run(&root, &["operator", "root", "keyring", "list", "-verbose"]);
+        listed.stdout.contains("RS256").then_some(())
+    });
     let refused = run(&root, &["operator", "root", "keyring", "rotate", "-algo=dsa"]).expect_failure();
     assert!(refused.contains("invalid algo \"dsa\": expected rs256, eddsa or aes256-gcm"), "{refused}");
     let rotated =

@@ -165,8 +165,9 @@ fn many_clients_that_go_away_leave_nothing_behind() {
     });
     for _ in 0..10 {
         let mut clients: Vec<_> = (0..20).map(|_| Raw::open(&agent, &logs)).collect();
-        clients.extend((0..20).map(|_| Raw::open(&agent, &session)));
-        until("all commands run", || started_with(&agent, "sleep 4321") == 20);
+        // Twice as many may run in a task: that the last ones have ended is known to it a moment after they are gone.
+        clients.extend((0..12).map(|_| Raw::open(&agent, &session)));
+        until("all commands run", || started_with(&agent, "sleep 4321") == 12);
         assert!(count("fd") >= settled + clients.len());
         drop(clients);
         until("no command runs", || started_with(&agent, "sleep 4321") == 0);

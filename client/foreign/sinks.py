@@ -47,21 +47,24 @@ def call(method, path, body=None):
 
 
 def run(*command):
-    with open(work / f"sinks-{pathlib.Path(command[0]).name}.log", "w") as log:
-        started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+    """Says where its output and its errors go."""
+    logs = [work / f"sinks-{pathlib.Path(command[0]).name}.{kind}" for kind in ("out", "err")]
+    with open(logs[0], "w") as out, open(logs[1], "w") as err:
+        started.append(subprocess.Popen(command, env=environment, stdout=out, stderr=err))
+    return logs
 
 
 def kafka():
     """A broker within a consumer: what it prints came over the network."""
-    log = work / "sinks-kcat.log"
     kcat = [f"{debian}/usr/bin/kcat", "-C", "-u", "-b", "127.0.0.1:1", "-t", "sojourn.events", "-o", "beginning"]
     settings = ["test.mock.num.brokers=2", "check.crcs=true"]
-    run(*kcat, "-f", "%k|%h|%T|%s\\n", "-d", "mock", *(part for setting in settings for part in ("-X", setting)))
+    out, err = run(*kcat, "-f", "%k|%h|%T|%s\\n", "-d", "mock", *(part for setting in settings for part in ("-X", setting)))
     pattern = re.compile(r"bootstrap\.servers=([0-9.:,]+)")
-    address = until("Kafka listens", lambda: pattern.search(log.read_text()))[1]
+    address = until("Kafka listens", lambda: pattern.search(err.read_text()))[1]
 
     def read():
-        lines = [line.split("|", 3) for line in log.read_text().splitlines() if line.startswith("Job/")]
+        # What stands behind the last end of a line is still being written.
+        lines = [line.split("|", 3) for line in out.read_text().split("\n")[:-1]]
         for key, headers, time_ms, value in lines:
             event = json.loads(value)
             named = dict(header.split("=", 1) for header in headers.split(","))

@@ -17,8 +17,8 @@ use crate::acl;
 use crate::decision::Decision;
 use crate::variable::{check_holder, check_path, invalid};
 
-/// Variables, tokens and auth methods that a cluster has forgotten, for ever: each one takes up to four kilobytes of the key tree, which is one entry of the log
-/// when a server gets it. One more is refused.
+/// Variables, tokens and auth methods that a cluster has forgotten, for ever: each one takes up to four kilobytes of the key tree,
+/// which is one entry of the log when a server gets it. One more is refused.
 pub const FORGOTTEN_MAX: usize = 1_024;
 /// Servers that have the tree: as many as root keys are sealed for. One more is refused until another was removed.
 const HOLDERS_MAX: usize = 64;

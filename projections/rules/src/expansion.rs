@@ -6,10 +6,8 @@ use state::State;
 
 use crate::decision::Decision;
 
-/// Servers of earlier releases do not know what is written here. Until all know it, what nobody has mounted stays as small as it is.
-const EXPANSION_EPOCH: u16 = 4;
-
-/// A controller has made the volume larger, and a node has to see to what is on it.
+/// A controller has made the volume larger, and a node has to see to what is on it. Until all servers know of that, what nobody
+/// has mounted stays as small as it is.
 ///
 /// # Errors
 /// There is no such volume.
@@ -23,10 +21,11 @@ pub(crate) fn awaited(
         return Err(Rejection::VolumeUnknown(key.clone()));
     }
     let known = state.expansions.get(key).map(|known| (known.required_bytes, known.limit_bytes));
-    if known == Some((required_bytes, limit_bytes)) || state.epoch() < EXPANSION_EPOCH {
+    let awaited = Event::from(CsiExpansionAwaited { volume: key.clone(), required_bytes, limit_bytes });
+    if known == Some((required_bytes, limit_bytes)) || state.epoch() < awaited.since() {
         return Ok(Decision::nothing());
     }
-    Ok(CsiExpansionAwaited { volume: key.clone(), required_bytes, limit_bytes }.into())
+    Ok(awaited.into())
 }
 
 /// A node that has the volume has expanded what is on it, to `required_bytes` at least. If the volume has grown again meanwhile,

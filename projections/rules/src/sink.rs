@@ -22,9 +22,9 @@ const NAME_MAX: usize = 64;
 const ADDRESS_MAX: usize = 2048;
 /// Longest `APP-NAME` of RFC 5424, and how many facilities it has.
 const APP_NAME_MAX: usize = 48;
+const FACILITIES: u8 = 24;
 /// Longest name of a topic of Kafka.
 const TOPIC_MAX: usize = 249;
-const FACILITIES: u8 = 24;
 /// Most attempts for one event: with the longest pause between them that is more than an hour and a half.
 const ATTEMPTS_MAX: u32 = 100;
 const TIMEOUT_MIN: Duration = Duration::from_millis(100);

@@ -55,12 +55,11 @@ pub(crate) async fn point(State(server): State<AppState>, request: Request, next
 
 /// The same request for another server: a read that nobody has passed on before. Forks are of one server.
 fn repeated(request: &Request) -> Option<Request> {
-    let headers = request.headers();
-    let is_of_fork = headers.contains_key(FORK)
-        || request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("fork=")));
+    let (headers, query) = (request.headers(), request.uri().query().unwrap_or_default());
     if request.method() != Method::GET
-        || is_of_fork
+        || headers.contains_key(FORK)
         || [PASSED, UPGRADE].iter().any(|name| headers.contains_key(name))
+        || query.split('&').any(|pair| pair.starts_with("fork="))
     {
         return None;
     }

@@ -156,6 +156,12 @@ mod tests {
     use super::*;
     use crate::{KeyTree, ServerSecret, SigningKey};
 
+    fn fold(state: &mut State, index: u64, event: Event) {
+        let at = Moment { index: base::Index(index), time: base::Time::ZERO, epoch: model::EPOCH };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
+        state.absorb(at, &record, [event].iter(), &mut Delta::default());
+    }
+
     #[test]
     fn items_open_for_their_variable_and_equal_ones_are_known_without_being_opened() {
         let own = ServerSecret::new(1.into(), &[1; 32]).unwrap();
@@ -165,9 +171,7 @@ mod tests {
             let sealed = vec![key.seal_for(own.server(), &own.public()).unwrap()];
             let (modulus, exponent) = key.public();
             let activated = RootKeyActivated { key: key.id(), modulus, exponent, sealed };
-            let at = Moment { index: base::Index(index), time: base::Time::ZERO, epoch: model::EPOCH };
-            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
-            state.absorb(at, &record, [Event::from(activated)].iter(), &mut Delta::default());
+            fold(state, index, activated.into());
         };
         activate(&mut state, 1, SigningAlgorithm::EdDsa);
         let signer = Signer::new(ServerSecret::new(1.into(), &[1; 32]).unwrap());
@@ -191,11 +195,6 @@ mod tests {
     #[test]
     fn a_variable_has_a_key_of_its_own_and_another_one_after_it_was_forgotten() {
         let mut state = State::default();
-        let fold = |state: &mut State, index, event: Event| {
-            let at = Moment { index: base::Index(index), time: base::Time::ZERO, epoch: model::EPOCH };
-            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
-            state.absorb(at, &record, [event].iter(), &mut Delta::default());
-        };
         let signer = Signer::new(ServerSecret::new(1.into(), &[1; 32]).unwrap());
         let tree = KeyTree::generate().unwrap();
         fold(&mut state, 1, KeyTreeFounded { tree: tree.id(), sealed: vec![] }.into());
@@ -238,11 +237,6 @@ mod tests {
     #[test]
     fn the_secret_of_a_token_has_a_key_of_its_own_and_goes_with_it() {
         let mut state = State::default();
-        let fold = |state: &mut State, index, event: Event| {
-            let at = Moment { index: base::Index(index), time: base::Time::ZERO, epoch: model::EPOCH };
-            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
-            state.absorb(at, &record, [event].iter(), &mut Delta::default());
-        };
         let signer = Signer::new(ServerSecret::new(1.into(), &[1; 32]).unwrap());
         let tree = KeyTree::generate().unwrap();
         fold(&mut state, 1, KeyTreeFounded { tree: tree.id(), sealed: vec![] }.into());

@@ -22,7 +22,8 @@ use crate::server_connections::{ServerConnections, method as server_method};
 /// answered 429. A connection carries twice as many streams.
 const REQUESTS_MAX: usize = 256;
 
-/// The same for reads of what this server no longer has, to other servers of this region. What is above it is told where to ask.
+/// The same for reads of what this server no longer has, to other servers of this region. What is above it is answered with where to
+/// ask.
 const READS_MAX: usize = 64;
 
 /// Servers of a region that are asked before a request fails.

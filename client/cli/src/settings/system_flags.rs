@@ -121,33 +121,36 @@ pub(super) fn merge(settings: &mut AgentSettings, args: &Args) -> anyhow::Result
 }
 
 fn consul(consul: &mut ConsulConfig, args: &Args) -> anyhow::Result<()> {
-    for (flag, field) in [
-        (&CONSUL_ADDRESS, &mut consul.address),
-        (&CONSUL_TOKEN, &mut consul.token),
-        (&CONSUL_AUTH, &mut consul.auth),
-        (&CONSUL_CLIENT_SERVICE_NAME, &mut consul.client_service_name),
-        (&CONSUL_CLIENT_HTTP_CHECK_NAME, &mut consul.client_http_check_name),
-        (&CONSUL_SERVER_SERVICE_NAME, &mut consul.server_service_name),
-        (&CONSUL_SERVER_HTTP_CHECK_NAME, &mut consul.server_http_check_name),
-        (&CONSUL_SERVER_RPC_CHECK_NAME, &mut consul.server_rpc_check_name),
-        (&CONSUL_SERVER_SERF_CHECK_NAME, &mut consul.server_serf_check_name),
-    ] {
-        *field = args.value(flag).map_or_else(|| std::mem::take(field), str::to_string);
-    }
-    for (flag, field) in [
-        (&CONSUL_CA_FILE, &mut consul.ca_file),
-        (&CONSUL_CERT_FILE, &mut consul.cert_file),
-        (&CONSUL_KEY_FILE, &mut consul.key_file),
-    ] {
-        *field = args.value(flag).map_or_else(|| std::mem::take(field), Into::into);
-    }
-    for (flag, field) in [
-        (&CONSUL_SSL, &mut consul.ssl),
-        (&CONSUL_VERIFY_SSL, &mut consul.verify_ssl),
-        (&CONSUL_AUTO_ADVERTISE, &mut consul.auto_advertise),
-    ] {
-        *field = args.given_switch(flag).unwrap_or(*field);
-    }
+    texts(
+        args,
+        [
+            (&CONSUL_ADDRESS, &mut consul.address),
+            (&CONSUL_TOKEN, &mut consul.token),
+            (&CONSUL_AUTH, &mut consul.auth),
+            (&CONSUL_CLIENT_SERVICE_NAME, &mut consul.client_service_name),
+            (&CONSUL_CLIENT_HTTP_CHECK_NAME, &mut consul.client_http_check_name),
+            (&CONSUL_SERVER_SERVICE_NAME, &mut consul.server_service_name),
+            (&CONSUL_SERVER_HTTP_CHECK_NAME, &mut consul.server_http_check_name),
+            (&CONSUL_SERVER_RPC_CHECK_NAME, &mut consul.server_rpc_check_name),
+            (&CONSUL_SERVER_SERF_CHECK_NAME, &mut consul.server_serf_check_name),
+        ],
+    );
+    texts(
+        args,
+        [
+            (&CONSUL_CA_FILE, &mut consul.ca_file),
+            (&CONSUL_CERT_FILE, &mut consul.cert_file),
+            (&CONSUL_KEY_FILE, &mut consul.key_file),
+        ],
+    );
+    switches(
+        args,
+        [
+            (&CONSUL_SSL, &mut consul.ssl),
+            (&CONSUL_VERIFY_SSL, &mut consul.verify_ssl),
+            (&CONSUL_AUTO_ADVERTISE, &mut consul.auto_advertise),
+        ],
+    );
     for (flag, field) in [
         (&CONSUL_CLIENT_FAILURES_BEFORE_WARNING, &mut consul.client_failures.before_warning),
         (&CONSUL_CLIENT_FAILURES_BEFORE_CRITICAL, &mut consul.client_failures.before_critical),
@@ -160,25 +163,41 @@ fn consul(consul: &mut ConsulConfig, args: &Args) -> anyhow::Result<()> {
 }
 
 fn vault(vault: &mut VaultConfig, args: &Args) {
-    for (flag, field) in [
-        (&VAULT_ADDRESS, &mut vault.address),
-        (&VAULT_NAMESPACE, &mut vault.namespace),
-        (&VAULT_CREATE_FROM_ROLE, &mut vault.create_from_role),
-        (&VAULT_TLS_SERVER_NAME, &mut vault.tls_server_name),
-    ] {
-        *field = args.value(flag).map_or_else(|| std::mem::take(field), str::to_string);
+    texts(
+        args,
+        [
+            (&VAULT_ADDRESS, &mut vault.address),
+            (&VAULT_NAMESPACE, &mut vault.namespace),
+            (&VAULT_CREATE_FROM_ROLE, &mut vault.create_from_role),
+            (&VAULT_TLS_SERVER_NAME, &mut vault.tls_server_name),
+        ],
+    );
+    texts(
+        args,
+        [
+            (&VAULT_CA_FILE, &mut vault.ca_file),
+            (&VAULT_CA_PATH, &mut vault.ca_path),
+            (&VAULT_CERT_FILE, &mut vault.cert_file),
+            (&VAULT_KEY_FILE, &mut vault.key_file),
+        ],
+    );
+    switches(
+        args,
+        [(&VAULT_ENABLED, &mut vault.enabled), (&VAULT_TLS_SKIP_VERIFY, &mut vault.tls_skip_verify)],
+    );
+}
+
+/// Texts and paths that are given take the place of those that are there.
+fn texts<const N: usize, T: for<'a> From<&'a str>>(args: &Args, fields: [(&Flag<String>, &mut T); N]) {
+    for (flag, field) in fields {
+        if let Some(given) = args.value(flag) {
+            *field = given.into();
+        }
     }
-    for (flag, field) in [
-        (&VAULT_CA_FILE, &mut vault.ca_file),
-        (&VAULT_CA_PATH, &mut vault.ca_path),
-        (&VAULT_CERT_FILE, &mut vault.cert_file),
-        (&VAULT_KEY_FILE, &mut vault.key_file),
-    ] {
-        *field = args.value(flag).map_or_else(|| std::mem::take(field), Into::into);
-    }
-    for (flag, field) in
-        [(&VAULT_ENABLED, &mut vault.enabled), (&VAULT_TLS_SKIP_VERIFY, &mut vault.tls_skip_verify)]
-    {
+}
+
+fn switches<const N: usize>(args: &Args, fields: [(&Flag<bool>, &mut bool); N]) {
+    for (flag, field) in fields {
         *field = args.given_switch(flag).unwrap_or(*field);
     }
 }

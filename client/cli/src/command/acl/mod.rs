@@ -54,7 +54,7 @@ async fn forgotten<F>(what: &str, erasure: VariableErasure, ask: impl Fn() -> F)
 where
     F: Future<Output = Result<Vec<VariableErasure>, Failure>>,
 {
-    let told = |erasure: &VariableErasure| say_of(what, erasure);
-    told(&until_complete(erasure, Some(told), ask).await?);
+    let report = |erasure: &VariableErasure| say_of(what, erasure);
+    report(&until_complete(erasure, Some(report), ask).await?);
     Ok(0)
 }

@@ -58,8 +58,8 @@ async fn forget(call: Call) -> Outcome {
     }
     let mut erasure = client.forget_variable(path).await.doing("forgetting variable")?;
     if !call.args.switch(&DETACH) {
-        let told = format.is_none().then_some(say);
-        erasure = until_complete(erasure, told, || erasures(&client, path)).await?;
+        let report = format.is_none().then_some(say);
+        erasure = until_complete(erasure, report, || erasures(&client, path)).await?;
     }
     match format {
         Some(format) => format.print(&erasure),
@@ -70,10 +70,10 @@ async fn forget(call: Call) -> Outcome {
     }
 }
 
-/// Asks until all servers have erased it; `told` gets what is new.
+/// Asks until all servers have erased it; `report` gets what is new.
 pub(crate) async fn until_complete<F>(
     mut erasure: VariableErasure,
-    told: Option<impl Fn(&VariableErasure)>,
+    report: Option<impl Fn(&VariableErasure)>,
     ask: impl Fn() -> F,
 ) -> Result<VariableErasure, Failure>
 where
@@ -81,8 +81,8 @@ where
 {
     let mut said = VariableErasure::default();
     while !erasure.complete {
-        if let Some(told) = told.as_ref().filter(|_| erasure != said) {
-            told(&erasure);
+        if let Some(report) = report.as_ref().filter(|_| erasure != said) {
+            report(&erasure);
             said = erasure.clone();
         }
         sleep(POLL).await;

@@ -193,7 +193,7 @@ fn payload_of_row(state: &State, row: Row) -> Payload {
         }
         Row::Alloc(row) => {
             // The job is not repeated with each of its allocations.
-            let document = Allocation { job: None, ..state::alloc::document(state, state.allocs.get(row)) };
+            let document = state::alloc::without_job(state, state.allocs.get(row));
             Payload { allocation: Some(Box::new(document)), ..nothing }
         }
         Row::Deployment(row) => {

@@ -29,11 +29,8 @@ fn work(state: &State) -> Vec<(&'static str, Rows<'_>)> {
     let evals = state.evals.iter().map(|(_, eval)| as_json(&state::eval::document(state, eval)));
     let deployments = state.deployments.iter();
     let deployments = deployments.map(|(_, one)| as_json(&state::deployment::document(state, one)));
-    // Each has its job in it, which stands in its own table.
-    let allocs = state.allocs.iter().map(|(_, alloc)| {
-        let document = state::alloc::document(state, alloc);
-        as_json(&model::document::Allocation { job: None, ..document })
-    });
+    // Jobs stand in their own table.
+    let allocs = state.allocs.iter().map(|(_, alloc)| as_json(&state::alloc::without_job(state, alloc)));
     let services = state.services.iter().map(|row| as_json(&feed::registration(row)));
     vec![
         ("Nodes", Box::new(nodes)),

@@ -10,4 +10,4 @@ mod view;
 
 pub use crate::row::AllocRow;
 pub use state::{Alloc, Allocs, Health, KnownState, Transition, name};
-pub use view::{allocated_resources, document, first_address, job_document, requested, stub};
+pub use view::{allocated_resources, document, first_address, job_document, requested, stub, without_job};

@@ -23,6 +23,11 @@ pub fn requested<'a>(state: &'a State, ids: &[AllocId]) -> (u64, Vec<&'a Alloc>)
 
 /// The allocation as Nomad's API shows it.
 pub fn document(state: &State, alloc: &Alloc) -> Allocation {
+    Allocation { job: Some(job_document(state, alloc)), ..without_job(state, alloc) }
+}
+
+/// The same without its job, which is larger than all the rest.
+pub fn without_job(state: &State, alloc: &Alloc) -> Allocation {
     let owner = state.jobs.get(alloc.job);
     let report = alloc.report.peek();
     let text = |id: Option<AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
@@ -35,7 +40,6 @@ pub fn document(state: &State, alloc: &Alloc) -> Allocation {
         node_id: alloc.node_id.to_string(),
         node_name: state.nodes.cold(alloc.node).document.name.clone(),
         job_id: owner.key.id.clone(),
-        job: Some(job_document(state, alloc)),
         task_group: alloc.group.to_string(),
         resources: Some(totals::of_all(&given)),
         shared_resources: Some(totals::of_shared(&given.shared)),

@@ -12,6 +12,7 @@ mod step;
 mod token;
 mod tree;
 mod usage;
+mod verified;
 
 pub use claims::{
     AUDIENCE, Claims, Holder, IntroductionClaims, NoIdentity, NodeClaims, Workload, WorkloadClaims, key_of,
@@ -25,6 +26,7 @@ pub use step::{OldAfter, RootKeySettings, STUCK_AFTER, Step, Viewpoint, next_ste
 pub use token::{Signer, TokenError, is_expired, said, verify};
 pub use tree::{KeyTree, KeyTrees};
 pub use usage::{is_used, uses_identity};
+pub use verified::VerifiedTokens;
 
 /// Why a key cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

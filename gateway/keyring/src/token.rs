@@ -130,6 +130,11 @@ fn part<T: Serialize>(value: &T) -> String {
 /// # Errors
 /// [`TokenError`].
 pub fn verify(keyring: &Keyring, token: &str, now: Time) -> Result<Claims, TokenError> {
+    verify_with(keyring, token, now).map(|(claims, _)| claims)
+}
+
+/// The same, and the key that has signed it.
+pub(crate) fn verify_with(keyring: &Keyring, token: &str, now: Time) -> Result<(Claims, Uuid), TokenError> {
     let (header, signature, content) = parts(token).ok_or(TokenError::Malformed)?;
     let header: Header = serde_json::from_slice(&header).map_err(|_| TokenError::Malformed)?;
     let key = keyring.keys().get(&header.kid).ok_or(TokenError::UnknownKey)?;
@@ -147,7 +152,7 @@ pub fn verify(keyring: &Keyring, token: &str, now: Time) -> Result<Claims, Token
     if !claims.audience.iter().any(|audience| audience == AUDIENCE) {
         return Err(TokenError::Audience);
     }
-    Ok(claims)
+    Ok((claims, header.kid))
 }
 
 pub fn is_expired(claims: &Claims, now: Time) -> bool {
@@ -172,7 +177,7 @@ fn parts(token: &str) -> Option<(Vec<u8>, Vec<u8>, &str)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use aws_lc_rs::hmac;
     use base::{Duration, Index};
     use model::event::RootKeyActivated;
@@ -182,14 +187,14 @@ mod tests {
     use super::*;
     use crate::claims::{NodeClaims, WorkloadClaims};
 
-    const NOW: Time = Time(1_700_000_000_000_000_000);
+    pub(crate) const NOW: Time = Time(1_700_000_000_000_000_000);
 
-    fn signer(server: u128) -> Signer {
+    pub(crate) fn signer(server: u128) -> Signer {
         Signer::new(ServerSecret::new(server.into(), &[server as u8; 32]).unwrap())
     }
 
     /// A keyring with these keys, sealed for these servers.
-    fn keyring(keys: &[&SigningKey], servers: &[&Signer]) -> Keyring {
+    pub(crate) fn keyring(keys: &[&SigningKey], servers: &[&Signer]) -> Keyring {
         let mut state = State::default();
         for (index, key) in (1..).zip(keys) {
             let (modulus, exponent) = key.public();
@@ -207,7 +212,7 @@ mod tests {
     }
 
     /// An RSA key and an Ed25519 key.
-    fn keys() -> [SigningKey; 2] {
+    pub(crate) fn keys() -> [SigningKey; 2] {
         SigningAlgorithm::ALL.map(|algorithm| SigningKey::generate(algorithm).unwrap())
     }
 
@@ -215,7 +220,7 @@ mod tests {
         part(&Header { alg: alg.to_string(), kid, typ: "JWT".to_string() })
     }
 
-    fn node() -> NodeClaims {
+    pub(crate) fn node() -> NodeClaims {
         let text = str::to_string;
         NodeClaims { id: 7.into(), pool: text("gpu"), class: String::new(), datacenter: text("dc1") }
     }

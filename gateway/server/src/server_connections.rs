@@ -301,6 +301,7 @@ mod tests {
         same(&LeaderCall::Release(Release { done: vec![delivery.clone()], back: vec![delivery.clone()] }));
         same(&LeaderCall::ReadIndex { confirmed: true });
         same(&LeaderCall::KeepImage);
+        same(&LeaderCall::RenewHeartbeat { node: NodeId(id(1)) });
         same(&LeaderCall::RenewLock { key: model::VariableKey::new("default", "a/b"), lock: id(10) });
         let receipt = Receipt {
             index: Index(7),

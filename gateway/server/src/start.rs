@@ -13,7 +13,7 @@ use http_gateway::AccessSettings;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
 use journal::store::StoreError;
-use keyring::{ServerSecret, Signer};
+use keyring::{ServerSecret, Signer, VerifiedTokens};
 use raft::RaftJournal;
 use sinks::Sinks;
 use tokio::net::{TcpListener, UdpSocket};
@@ -209,6 +209,7 @@ impl Server {
             region: settings.region,
             datacenter: settings.datacenter,
             signer: signer.clone(),
+            verified: VerifiedTokens::default(),
             introduction: settings.introduction,
             advertise,
             agent_log: settings.log,

@@ -29,14 +29,6 @@ impl Delta {
     /// Adds what a later batch touched.
     pub fn add(&mut self, later: Delta) {
         let Delta { nodes, jobs, evals, allocs, deployments, variables, capacity, restored } = later;
-        let rows = |delta: &Delta| {
-            delta.nodes.len()
-                + delta.jobs.len()
-                + delta.evals.len()
-                + delta.allocs.len()
-                + delta.deployments.len()
-                + delta.variables.len()
-        };
         self.nodes.extend(nodes);
         self.jobs.extend(jobs);
         self.evals.extend(evals);
@@ -45,9 +37,15 @@ impl Delta {
         self.variables.extend(variables);
         self.capacity |= capacity;
         self.restored |= restored;
-        if self.restored || rows(self) > TOGETHER_MAX {
+        if self.restored || self.rows() > TOGETHER_MAX {
             *self = Delta::everything();
         }
+    }
+
+    /// Rows that it names, some perhaps more than once.
+    pub fn rows(&self) -> usize {
+        let objects = self.nodes.len() + self.jobs.len() + self.evals.len() + self.allocs.len();
+        objects + self.deployments.len() + self.variables.len()
     }
 
     pub(crate) fn node_may_have_room(&mut self, node: NodeRow) {

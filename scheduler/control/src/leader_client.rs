@@ -59,6 +59,10 @@ pub enum LeaderCall {
         key: VariableKey,
         lock: Uuid,
     },
+    /// A node that is ready says that it is. A leader of an earlier release does not know this call.
+    RenewHeartbeat {
+        node: NodeId,
+    },
 }
 
 /// The answer to the call of the same name.
@@ -72,7 +76,7 @@ pub enum LeaderAnswer {
     HeldAll(Vec<bool>),
     SubmittedAll(Vec<Result<Receipt, SubmitError>>),
     Released,
-    /// How long the node may be silent now.
+    /// To both calls: how long the node may be silent now.
     #[serde(rename = "Heard")]
     Heartbeat(Option<Duration>),
     ReadIndex(Option<Index>),

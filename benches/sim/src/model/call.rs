@@ -82,7 +82,9 @@ impl Ask {
             Ask::Leader(LeaderCall::Release(_)) => "release",
             Ask::Leader(LeaderCall::Ack { .. }) => "ack",
             Ask::Leader(LeaderCall::Nack { .. }) => "nack",
-            Ask::Leader(LeaderCall::Heartbeat { .. }) | Ask::Beat(_) => "heartbeat",
+            Ask::Leader(LeaderCall::Heartbeat { .. } | LeaderCall::RenewHeartbeat { .. }) | Ask::Beat(_) => {
+                "heartbeat"
+            }
             Ask::Leader(LeaderCall::ReadIndex { .. }) => "read index",
             Ask::Leader(LeaderCall::KeepImage) => "keep image",
             Ask::Leader(LeaderCall::RenewLock { .. }) => "renew lock",

@@ -374,7 +374,7 @@ impl Server {
         }
         match call.ask.clone() {
             Ask::Leader(question) => self.answer_as_leader(call, question, now),
-            Ask::Beat(request) => self.submit(call, *request),
+            Ask::Beat(request) => self.beat(call, *request, now),
             Ask::Assigned { .. } | Ask::Allocs { .. } => {
                 self.queries.push(Query { call, until: now.plus(self.clock.takes(QUERY_HOLD)), known: None });
                 self.answer_queries(now);
@@ -412,6 +412,7 @@ impl Server {
                 self.reply(call, LeaderAnswer::Renewed(renewed));
             }
             LeaderCall::Heartbeat { .. }
+            | LeaderCall::RenewHeartbeat { .. }
             | LeaderCall::ReadIndex { .. }
             | LeaderCall::KeepImage
             | LeaderCall::Ack { .. }
@@ -506,6 +507,22 @@ impl Server {
             };
             self.out.push(Out::Reply { call, reply });
         }
+    }
+
+    /// As `gateway/server/src/rpc/node.rs`: who says again what is known renews without a decision.
+    fn beat(&mut self, call: Call, request: Request, now: Time) {
+        let clock = self.clock(now);
+        let renewed = match request.command {
+            Command::UpdateNodeStatus { node, claimed: NodeStatus::Ready } => {
+                self.leader.renew_heartbeat(&self.published, node, clock).map(|ttl| (node, ttl))
+            }
+            _ => None,
+        };
+        let Some((node, ttl)) = renewed else { return self.submit(call, request) };
+        self.out.push(Out::Heartbeat { node, at: clock, ttl });
+        let index = self.published.index;
+        let receipt = Receipt { index, time: clock, wrote: false, reply: model::Reply::default() };
+        self.out.push(Out::Reply { call, reply: Reply::Lease { outcome: Ok(receipt), ttl } });
     }
 
     /// As `gateway/server/src/rpc/node.rs`: the heartbeats of a node that is down are not counted.

@@ -29,7 +29,7 @@ const IDENTITIES_SINCE: (u32, u32) = (1, 11);
 #[derive(Debug)]
 pub(super) enum Proof {
     Secret,
-    Identity(Box<Claims>),
+    Identity(Arc<Claims>),
 }
 
 impl Proof {
@@ -63,8 +63,8 @@ impl Rpc {
         let row = state.nodes.find(node);
         let row = row.ok_or_else(|| refused(SubmitError::Rejected(Rejection::NodeUnknown(node))))?;
         if is_signed(token) {
-            return match identity(state, token) {
-                Some((of, claims)) if of == node => Ok((node, Proof::Identity(Box::new(claims)))),
+            return match self.identity(state, token) {
+                Some((of, claims)) if of == node => Ok((node, Proof::Identity(claims))),
                 _ => Err(RemoteError::permission_denied()),
             };
         }
@@ -84,7 +84,7 @@ impl Rpc {
         alloc: Option<AllocId>,
     ) -> Result<NodeId, RemoteError> {
         let found = if is_signed(token) {
-            identity(state, token).map(|(node, _)| node)
+            self.identity(state, token).map(|(node, _)| node)
         } else {
             let hash = secret_hash(token);
             let likely = alloc.and_then(|id| state.allocs.lookup(id)).map(|alloc| alloc.node);
@@ -154,6 +154,15 @@ impl Rpc {
                 tracing::debug!(%node, why, "no identity is signed for now");
                 None
             }
+        }
+    }
+
+    /// The node of an identity that this cluster has signed and that has not expired.
+    fn identity(&self, state: &State, token: &str) -> Option<(NodeId, Arc<Claims>)> {
+        let claims = self.verified.verify(&state.keyring, token, now()).ok()?;
+        match &claims.holder {
+            Holder::Node(node) if !is_expired(&claims, now()) => Some((NodeId(node.id), claims)),
+            _ => None,
         }
     }
 
@@ -230,15 +239,6 @@ impl Rpc {
         };
         let signed = tokio::task::spawn_blocking(sign).await.map_err(|panic| panic.to_string())?;
         signed.map_err(|error| error.to_string())
-    }
-}
-
-/// The node of an identity that this cluster has signed and that has not expired.
-fn identity(state: &State, token: &str) -> Option<(NodeId, Claims)> {
-    let claims = keyring::verify(&state.keyring, token, now()).ok()?;
-    match &claims.holder {
-        Holder::Node(node) if !is_expired(&claims, now()) => Some((NodeId(node.id), claims)),
-        _ => None,
     }
 }
 

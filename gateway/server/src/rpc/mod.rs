@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use base::Occurrences;
 use control::{Control, Leadership, Receipt, Subject, SubmitError};
 use http_gateway::{Failure, Gate, Storage};
-use keyring::{IntroductionSettings, Signer};
+use keyring::{IntroductionSettings, Signer, VerifiedTokens};
 use listener::{Peer, Timeouts};
 use metrics::Samples;
 use model::{Actor, Command, NodeId, Rejection, Request};
@@ -54,6 +54,8 @@ pub struct Rpc {
     pub datacenter: String,
     /// Signs what nodes and tasks prove themselves with.
     pub signer: Arc<Signer>,
+    /// What nodes prove themselves with, call after call.
+    pub verified: VerifiedTokens,
     pub introduction: IntroductionSettings,
     /// Where nodes and servers reach this server.
     pub advertise: String,
@@ -338,21 +340,16 @@ impl Rpc {
         }
     }
 
-    /// Where the leader is reached; empty while there is none.
-    fn leader_address(&self) -> String {
+    /// Where the leader is reached, empty while there is none, and all servers of this cluster, this one at least.
+    fn addresses(&self) -> (String, Vec<String>) {
         let status = self.log.status();
-        let leader = status.members.into_iter().find(|member| Some(member.node) == status.leader);
-        leader.map(|member| member.address).unwrap_or_default()
-    }
-
-    /// Where the servers of this cluster are reached; this one at least.
-    fn addresses(&self) -> Vec<String> {
-        let members = self.log.status().members;
-        let mut addresses: Vec<String> = members.into_iter().map(|member| member.address).collect();
+        let leader = status.members.iter().find(|member| Some(member.node) == status.leader);
+        let leader = leader.map(|member| member.address.clone()).unwrap_or_default();
+        let mut addresses: Vec<String> = status.members.into_iter().map(|member| member.address).collect();
         if addresses.is_empty() {
             addresses.push(self.advertise.clone());
         }
-        addresses
+        (leader, addresses)
     }
 
     fn knows_leader(&self) -> bool {

@@ -1,3 +1,4 @@
+use base::Duration;
 use control::Subject;
 use model::command::DrainWish;
 use model::document::{List, NodeEvent};
@@ -32,7 +33,8 @@ pub(super) async fn register(
     // The node's own secret was in the document. An identity that it has besides may still be good.
     let proof =
         rpc.authenticate(&rpc.state(), &node.to_string(), &token).map_or(Proof::Secret, |(_, proof)| proof);
-    Ok(update_response(rpc, node, &receipt, &proof, false).await)
+    let ttl = ttl_after_decision(rpc, node).await;
+    Ok(update_response(rpc, node, Some(&receipt), ttl, (&proof, false)).await)
 }
 
 pub(super) async fn update_status(
@@ -44,10 +46,22 @@ pub(super) async fn update_status(
     let claimed = NodeStatus::from_word(&request.status).ok_or_else(|| {
         format!("invalid status {:?} for node: expected initializing, ready or down", request.status)
     })?;
-    let receipt = rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?;
+    let renewed = match claimed {
+        NodeStatus::Ready => rpc.control.renew_heartbeat(node).await,
+        _ => None,
+    };
+    let receipt = match renewed {
+        Some(_) => None,
+        None => Some(rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?),
+    };
     rpc.nodes.connections.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
-    Ok(update_response(rpc, node, &receipt, &proof, request.force_identity_renewal).await)
+    let ttl = match renewed {
+        Some(_) => renewed,
+        None => ttl_after_decision(rpc, node).await,
+    };
+    let proof = (&proof, request.force_identity_renewal);
+    Ok(update_response(rpc, node, receipt.as_ref(), ttl, proof).await)
 }
 
 /// The allocations of a node, each with the index of the last change that concerns its agent.
@@ -160,28 +174,38 @@ fn changed(receipt: &control::Receipt) -> NodeChangeResponse {
     }
 }
 
+/// How long a node may be silent whose report was decided. Nobody waits for a node that is down.
+async fn ttl_after_decision(rpc: &Rpc, node: NodeId) -> Option<Duration> {
+    let state = rpc.state();
+    let row = state.nodes.find(node)?;
+    match state.nodes.hot(row).status {
+        NodeStatus::Down => None,
+        _ => rpc.control.heartbeat(node).await,
+    }
+}
+
 /// The answer to a registration or a heartbeat. A heartbeat that changed nothing has index 0.
 async fn update_response(
     rpc: &Rpc,
-    node: model::NodeId,
-    receipt: &control::Receipt,
-    proof: &Proof,
-    renew: bool,
+    node: NodeId,
+    receipt: Option<&control::Receipt>,
+    ttl: Option<Duration>,
+    (proof, renew): (&Proof, bool),
 ) -> NodeUpdateResponse {
     let state = rpc.state();
     let row = state.nodes.find(node);
-    let down = row.is_none_or(|row| state.nodes.hot(row).status == NodeStatus::Down);
-    let ttl = if down { None } else { rpc.control.heartbeat(node).await };
-    let index = if receipt.wrote { receipt.index.0 } else { 0 };
+    let index = receipt.filter(|receipt| receipt.wrote).map_or(0, |receipt| receipt.index.0);
+    let evals = receipt.map(|receipt| &*receipt.reply.evals).unwrap_or_default();
+    let (leader, addresses) = rpc.addresses();
     let server = |address| NodeServerInfo { rpc_advertise_addr: address, datacenter: rpc.datacenter.clone() };
     NodeUpdateResponse {
         heartbeat_ttl: ttl.unwrap_or_default().into(),
-        eval_ids: receipt.reply.evals.iter().map(ToString::to_string).collect(),
-        eval_create_index: if receipt.reply.evals.is_empty() { 0 } else { index },
+        eval_ids: evals.iter().map(ToString::to_string).collect(),
+        eval_create_index: if evals.is_empty() { 0 } else { index },
         node_modify_index: index,
-        leader_rpc_addr: rpc.leader_address(),
+        leader_rpc_addr: leader,
         num_nodes: i32::try_from(state.nodes.len()).unwrap_or(i32::MAX),
-        servers: List(rpc.addresses().into_iter().map(server).collect()),
+        servers: List(addresses.into_iter().map(server).collect()),
         scheduling_eligibility: row
             .map(|row| state.nodes.hot(row).eligibility.to_string())
             .unwrap_or_default(),
@@ -190,11 +214,7 @@ async fn update_response(
     }
 }
 
-async fn emit(
-    rpc: &Rpc,
-    node: model::NodeId,
-    events: impl Iterator<Item = NodeEvent>,
-) -> Result<u64, RemoteError> {
+async fn emit(rpc: &Rpc, node: NodeId, events: impl Iterator<Item = NodeEvent>) -> Result<u64, RemoteError> {
     let message = |event: NodeEvent| NodeMessage {
         text: event.message,
         subsystem: event.subsystem,

@@ -12,11 +12,11 @@ pub(super) async fn ping(_: Empty) -> Result<Empty, RemoteError> {
 
 /// The leader's address; empty while there is none.
 pub(super) async fn leader(rpc: &Rpc, _: QueryOptions) -> Result<String, RemoteError> {
-    Ok(rpc.leader_address())
+    Ok(rpc.addresses().0)
 }
 
 pub(super) async fn peers(rpc: &Rpc, _: QueryOptions) -> Result<Vec<String>, RemoteError> {
-    Ok(rpc.addresses())
+    Ok(rpc.addresses().1)
 }
 
 /// A node, a workload that has not ended, or nobody in particular.

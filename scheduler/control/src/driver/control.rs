@@ -97,7 +97,7 @@ impl Control {
 
     /// The state of that index, if it is one of the last that were published.
     pub fn state_at(&self, index: Index) -> Option<Arc<State>> {
-        self.shared.recent.lock().iter().rev().find(|state| state.index == index).cloned()
+        self.shared.recent.lock().find(index)
     }
 
     /// Notified of each newly published index; may skip some when many come at once.

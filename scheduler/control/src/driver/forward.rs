@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::{Index, Uuid};
 use journal::{Freshness, NotLeading};
 use model::command::Settlement;
-use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId, VariableKey};
+use model::{Actor, Command, EvalId, JobType, NodeId, NodeStatus, Request, RequestId, VariableKey};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -122,6 +122,28 @@ impl Control {
         }
     }
 
+    /// A node says that it is ready. If it is known to be, the leader counts this as its heartbeat and the log has nothing to
+    /// decide, so that a fleet's heartbeats wait for nothing that others write. Returns how long the node may be silent now;
+    /// `None`: have it decided.
+    pub async fn renew_heartbeat(&self, node: NodeId) -> Option<base::Duration> {
+        match self.leadership_now() {
+            Leadership::Mine => self.shared.renew_heartbeat_here(node),
+            Leadership::Unknown => None,
+            Leadership::Other(leader) => {
+                let state = self.state();
+                let row = state.nodes.find(node)?;
+                if state.nodes.hot(row).status != NodeStatus::Ready {
+                    return None;
+                }
+                let call = LeaderCall::RenewHeartbeat { node };
+                match self.shared.leader_client.call(leader, call, ANSWER_MAX).await {
+                    Ok(LeaderAnswer::Heartbeat(ttl)) => ttl,
+                    Ok(_) | Err(_) => None,
+                }
+            }
+        }
+    }
+
     /// A node sent a heartbeat, and what it reported was decided. Returns how long it may be silent now; `None` when no
     /// leader counts its heartbeats.
     pub async fn heartbeat(&self, node: NodeId) -> Option<base::Duration> {
@@ -190,6 +212,9 @@ impl Control {
                 LeaderAnswer::Released
             }
             LeaderCall::Heartbeat { node } => LeaderAnswer::Heartbeat(self.shared.heartbeat_here(node)),
+            LeaderCall::RenewHeartbeat { node } => {
+                LeaderAnswer::Heartbeat(self.shared.renew_heartbeat_here(node))
+            }
             LeaderCall::RenewLock { key, lock } => {
                 LeaderAnswer::Renewed(self.shared.renew_lock_here(&key, lock))
             }

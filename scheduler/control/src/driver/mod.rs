@@ -10,6 +10,7 @@ mod control;
 mod forward;
 mod images;
 mod inbox;
+mod recent;
 mod shared;
 mod threads;
 mod timings;

@@ -1,6 +1,5 @@
 //! What the threads of a server and its callers share.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +18,7 @@ use super::clock::{Clock, entropy};
 use super::control::Settings;
 use super::images::Images;
 use super::inbox::Inbox;
+use super::recent::RecentStates;
 use super::timings::Timings;
 use crate::leader::broker::{Delivery, NotHeld, Release};
 use crate::leader::locks::NotRenewed;
@@ -54,7 +54,7 @@ pub struct Shared {
     pub origin: ArcSwap<State>,
     published: ArcSwap<State>,
     /// The last of them, newest last: readers of the stream show each batch with the state that it led to.
-    pub recent: Mutex<VecDeque<Arc<State>>>,
+    pub recent: Mutex<RecentStates>,
     leader: Mutex<Open>,
     images: Images,
     /// Workers wait here for evaluations and states.
@@ -73,9 +73,6 @@ pub struct Open {
     /// The deadline that the timers wait for; none while they look for it, or wait for one to be there.
     awaited: Option<Time>,
 }
-
-/// Published states that are at hand. Each holds the pages that changed after it.
-const RECENT_STATES: usize = 64;
 
 /// How long the timers wait at most: a clock that is set meanwhile makes deadlines due that name a time.
 const CLOCK_SEEN_EVERY: Duration = Duration::from_secs(1);
@@ -192,7 +189,8 @@ impl Shared {
     pub fn publish(&self, published: &Published) {
         let Published { state, delta } = published;
         self.published.store(state.clone());
-        self.remember(state, delta.restored);
+        let dropped = self.recent.lock().push(state, delta);
+        drop(dropped);
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
         machine.observe(state, delta, now);
@@ -202,18 +200,6 @@ impl Shared {
         self.work.notify_all();
         self.published_index.send_replace(state.index);
         self.changes.notify(state, delta);
-    }
-
-    fn remember(&self, state: &Arc<State>, restored: bool) {
-        let mut recent = self.recent.lock();
-        // Those before a restored one may be of another past.
-        let kept = if restored { 0 } else { RECENT_STATES - 1 };
-        let over = recent.len().saturating_sub(kept);
-        let dropped: Vec<Arc<State>> = recent.drain(..over).collect();
-        recent.push_back(state.clone());
-        drop(recent);
-        // One may be the last holder of many pages.
-        drop(dropped);
     }
 
     pub fn start_leading(&self, state: &State) {
@@ -261,6 +247,19 @@ impl Shared {
         let mut leader = self.leader.lock();
         let (machine, now) = leader.at_now();
         let ttl = machine.heartbeat(node, now);
+        self.wake_timers(&leader);
+        ttl
+    }
+
+    /// A node says that it is ready: how long it may be silent now. `None` if that has to be decided, or this server does not lead.
+    pub fn renew_heartbeat_here(&self, node: NodeId) -> Option<Duration> {
+        if self.has_diverged() {
+            return None;
+        }
+        let state = self.published.load();
+        let mut leader = self.leader.lock();
+        let (machine, now) = leader.at_now();
+        let ttl = machine.renew_heartbeat(&state, node, now);
         self.wake_timers(&leader);
         ttl
     }

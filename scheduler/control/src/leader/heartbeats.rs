@@ -1,5 +1,7 @@
 //! Watches heartbeats: says which nodes have been silent for too long.
 
+use std::collections::BTreeSet;
+
 use base::{Duration, Rng, Time};
 use model::{Command, NodeId, NodeStatus};
 use state::{Delta, State};
@@ -37,19 +39,30 @@ const SPREAD_PERCENT: u64 = 50;
 pub struct Heartbeats {
     settings: HeartbeatSettings,
     deadlines: Deadlines<NodeId>,
+    /// Nodes that were silent for too long, while it is not seen in the state yet.
+    overdue: BTreeSet<NodeId>,
 }
 
 impl Heartbeats {
     pub fn new(settings: HeartbeatSettings) -> Heartbeats {
-        Heartbeats { settings, deadlines: Deadlines::default() }
+        Heartbeats { settings, deadlines: Deadlines::default(), overdue: BTreeSet::new() }
     }
 
-    /// The node sent a heartbeat. Returns how long it may be silent now.
+    /// The node sent a heartbeat, and what it reported was decided. Returns how long it may be silent now.
     pub fn heartbeat(&mut self, node: NodeId, now: Time, rng: &mut Rng) -> Duration {
+        self.overdue.remove(&node);
         let spread = (self.settings.min_ttl.0 as u64 * SPREAD_PERCENT / 100).max(1);
         let ttl = Duration(self.settings.min_ttl.0 + rng.below(spread) as i64);
         self.deadlines.set(node, now.plus(ttl).plus(self.settings.grace));
         ttl
+    }
+
+    /// A node says that it is ready. If it is, nothing has to be decided, and this is its heartbeat. `None`: it is not, or will
+    /// not be once the log has what this leader found out.
+    pub fn renew(&mut self, state: &State, node: NodeId, now: Time, rng: &mut Rng) -> Option<Duration> {
+        let row = state.nodes.find(node)?;
+        let is_ready = state.nodes.hot(row).status == NodeStatus::Ready;
+        (is_ready && !self.overdue.contains(&node)).then(|| self.heartbeat(node, now, rng))
     }
 
     /// Nodes whose heartbeats are waited for.
@@ -80,14 +93,18 @@ impl Controller for Heartbeats {
 
     fn follow(&mut self) {
         self.deadlines.clear();
+        self.overdue.clear();
     }
 
     /// Nobody waits for a node that is down or gone.
     fn observe(&mut self, state: &State, delta: &Delta, _: Time) {
         for row in &delta.nodes {
-            let hot = state.nodes.hot(*row);
+            let (hot, node) = (state.nodes.hot(*row), state.nodes.cold(*row).id);
+            if hot.gone || hot.status != NodeStatus::Ready {
+                self.overdue.remove(&node);
+            }
             if hot.gone || hot.status == NodeStatus::Down {
-                self.deadlines.forget(state.nodes.cold(*row).id);
+                self.deadlines.forget(node);
             }
         }
     }
@@ -107,6 +124,7 @@ impl Controller for Heartbeats {
         let mut commands = Vec::new();
         while let Some(node) = self.deadlines.take_due(now) {
             self.deadlines.set(node, now.plus(self.settings.min_ttl).plus(self.settings.grace));
+            self.overdue.insert(node);
             commands.push(Command::MissHeartbeat { node });
         }
         commands
@@ -115,6 +133,8 @@ impl Controller for Heartbeats {
 
 #[cfg(test)]
 mod tests {
+    use test_world::{World, node_id};
+
     use super::*;
 
     fn heartbeats() -> Heartbeats {
@@ -142,6 +162,33 @@ mod tests {
         assert!(expire(&mut beats, Time(deadline.0 - 1)).is_empty());
         assert_eq!(expire(&mut beats, deadline).len(), 1);
         assert!(expire(&mut beats, deadline).is_empty(), "it is reported once per deadline");
+    }
+
+    #[test]
+    fn a_ready_node_renews_until_it_is_found_silent() {
+        let (mut world, mut beats, mut rng) = (World::new(), heartbeats(), Rng::new(1));
+        let node = node_id(1);
+        let mut renew =
+            |beats: &mut Heartbeats, world: &World, now| beats.renew(&world.state, node, now, &mut rng);
+        let ready = || Command::UpdateNodeStatus { node, claimed: NodeStatus::Ready };
+        assert_eq!(renew(&mut beats, &world, Time::ZERO), None, "nobody knows it");
+        world.register_node(1, "r1").unwrap();
+        assert_eq!(renew(&mut beats, &world, Time::ZERO), None, "it is not ready yet");
+        world.submit(ready()).unwrap();
+        assert_eq!(world.submit(ready()).unwrap().events, [], "what is renewed without being decided");
+        let ttl = renew(&mut beats, &world, Time::ZERO).unwrap();
+        let deadline = Time::ZERO.plus(ttl).plus(Duration::from_secs(10));
+        assert_eq!(beats.next_deadline(), Some(deadline));
+
+        let missed = beats.expire(&world.state, deadline, &mut Rng::new(1)).remove(0);
+        assert_eq!(renew(&mut beats, &world, deadline), None, "the log is about to say that it is silent");
+        world.submit(missed).unwrap();
+        let row = world.state.nodes.find(node).unwrap();
+        let delta = Delta { nodes: vec![row], ..Delta::default() };
+        beats.observe(&world.state, &delta, deadline);
+        assert_eq!(renew(&mut beats, &world, deadline), None, "it is down");
+        assert!(beats.overdue.is_empty());
+        world.check_replay();
     }
 
     #[test]

@@ -165,9 +165,19 @@ impl Leader {
         Ok(failed.map(|command| Order { by: self.broker.name(), command }))
     }
 
-    /// A node sent a heartbeat. Returns how long it may be silent now; `None` when this server does not lead.
+    /// A node sent a heartbeat, and what it reported was decided. Returns how long it may be silent now; `None` when this server
+    /// does not lead.
     pub fn heartbeat(&mut self, node: NodeId, now: Time) -> Option<Duration> {
         self.leading.then(|| self.heartbeats.heartbeat(node, now, &mut self.rng))
+    }
+
+    /// A node says that it is ready: how long it may be silent now. `None` when that changes something, which has to be decided
+    /// first, or this server does not lead.
+    pub fn renew_heartbeat(&mut self, state: &State, node: NodeId, now: Time) -> Option<Duration> {
+        if !self.leading {
+            return None;
+        }
+        self.heartbeats.renew(state, node, now, &mut self.rng)
     }
 
     /// The holder of a variable's lock goes on holding it; `None` when this server does not lead.

@@ -8,8 +8,8 @@ use sim::layer::{Layer, Run};
 /// Seeds run on every change, from 0 on; more run by hand.
 pub fn seeds_of_gate(layer: Layer) -> u64 {
     match layer {
-        Layer::Model => 60,
-        Layer::Log => 40,
+        Layer::Model => 30,
+        Layer::Log => 20,
     }
 }
 

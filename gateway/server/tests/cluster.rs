@@ -303,7 +303,7 @@ async fn what_was_before_a_server_joined_is_read_from_another_one() {
     cluster.shutdown().await;
 }
 
-struct Cluster {
+pub(crate) struct Cluster {
     directory: tempfile::TempDir,
     rpc: Vec<SocketAddr>,
     servers: Vec<Option<Server>>,
@@ -313,7 +313,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn start() -> Cluster {
+    pub(crate) async fn start() -> Cluster {
         Cluster::keeping(TAIL).await
     }
 
@@ -396,13 +396,13 @@ impl Cluster {
         self.servers[nth].take().expect("it runs").shutdown().await;
     }
 
-    async fn shutdown(mut self) {
+    pub(crate) async fn shutdown(mut self) {
         for nth in 0..3 {
             self.stop(nth).await;
         }
     }
 
-    fn server(&self, nth: usize) -> &Server {
+    pub(crate) fn server(&self, nth: usize) -> &Server {
         self.servers[nth].as_ref().expect("it runs")
     }
 

@@ -5,6 +5,7 @@ mod attackers;
 #[path = "../../tls/tests/certificates/mod.rs"]
 mod certificates;
 mod cluster;
+mod heartbeats;
 mod identities;
 #[allow(dead_code, reason = "the tests of routes use more of it")]
 #[path = "../../http/tests/http/provider.rs"]

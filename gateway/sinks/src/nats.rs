@@ -23,6 +23,8 @@ pub(crate) struct Nats {
     /// Nothing is sent without TLS; where it is not set, what the server asks for.
     tls: bool,
     rules: AddressRules,
+    /// What the connection was opened with.
+    secret: Items,
     connection: Option<Connection>,
 }
 
@@ -48,7 +50,7 @@ enum Frame {
 impl Nats {
     pub(crate) fn new(address: &str, subject: &str, tls: bool, rules: &AddressRules) -> Nats {
         let (address, subject, rules) = (address.to_string(), subject.to_string(), rules.clone());
-        Nats { address, subject, tls, rules, connection: None }
+        Nats { address, subject, tls, rules, secret: Items::new(), connection: None }
     }
 
     pub(crate) fn disconnect(&mut self) {
@@ -57,6 +59,10 @@ impl Nats {
 
     /// Sent with its id, by which JetStream knows it again, and done when the stream has it.
     pub(crate) async fn deliver(&mut self, event: &Outgoing, secret: &Items) -> Result<(), Undelivered> {
+        if self.secret != *secret {
+            self.disconnect();
+            self.secret = secret.clone();
+        }
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.open(secret).await.map_err(Undelivered::Later)?,
@@ -263,7 +269,7 @@ mod tests {
     }
 
     /// A server that answers one message with each of these, and returns what came before them.
-    async fn serve(listener: TcpListener, answers: Vec<String>) -> String {
+    async fn serve(listener: &TcpListener, answers: Vec<String>) -> String {
         let (stream, _) = listener.accept().await.unwrap();
         let (read, mut write) = stream.into_split();
         let mut lines = BufReader::new(read).lines();
@@ -296,7 +302,7 @@ mod tests {
         let answers = ["{\"stream\":\"S\",\"seq\":1}", "{\"stream\":\"S\",\"seq\":1,\"duplicate\":true}"];
         let refusal = "{\"error\":{\"code\":503,\"description\":\"no space\"}}";
         let answers = answers.into_iter().chain([refusal]).map(str::to_string).collect();
-        let server = tokio::spawn(serve(listener, answers));
+        let server = tokio::spawn(async move { serve(&listener, answers).await });
         let mut nats = plain(&address);
         let secret = Items::from([("token".to_string(), "t0ken".to_string())]);
         assert_eq!(nats.deliver(&event(), &secret).await, Ok(()));
@@ -307,6 +313,24 @@ mod tests {
         let said = server.await.unwrap();
         assert_eq!(said.matches("Nats-Msg-Id: 13.0@9f3c2a71\n").count(), 3, "{said}");
         assert!(said.contains("\"auth_token\":\"t0ken\"") && said.contains("\nPONG\n"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_was_replaced_is_used_from_the_next_event_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut nats = plain(&listener.local_addr().unwrap().to_string());
+        let server = tokio::spawn(async move {
+            let answers = || vec!["{\"stream\":\"S\",\"seq\":1}".to_string(); 3];
+            (serve(&listener, answers()).await, serve(&listener, answers()).await)
+        });
+        let secret = |token: &str| Items::from([("token".to_string(), token.to_string())]);
+        for token in ["0ld", "0ld", "n3w"] {
+            assert_eq!(nats.deliver(&event(), &secret(token)).await, Ok(()));
+        }
+        drop(nats);
+        let (first, second) = server.await.unwrap();
+        assert_eq!((first.matches("0ld").count(), first.matches("HPUB").count()), (1, 2), "{first}");
+        assert_eq!((second.matches("n3w").count(), second.matches("HPUB").count()), (1, 1), "{second}");
     }
 
     /// A server with TLS for `localhost`, which wants the same certificate of who comes. Gives its certificate and key in PEM, what
@@ -418,7 +442,7 @@ mod tests {
     async fn what_no_server_takes_is_rejected_and_nobody_there_is_not() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let server = tokio::spawn(serve(listener, Vec::new()));
+        let server = tokio::spawn(async move { serve(&listener, Vec::new()).await });
         let mut nats = plain(&address);
         let large = Outgoing { body: vec![b'x'; 2048].into(), ..event() };
         let rejected = nats.deliver(&large, &Items::new()).await;

@@ -135,3 +135,118 @@ fn attribute(key: &str, value: &Value) -> serde_json::Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use api::EventId;
+    use history::Position;
+    use model::{
+        Actor, Batch, CommandKind, CommandRecord, EvalStatus, JobKey, LoggedEvent, RequestId, event,
+    };
+
+    use super::*;
+
+    fn of_job() -> Span {
+        Span {
+            at: Position { index: Index(3), ordinal: 0 },
+            of: Traced::Job(JobKey::new("default", "web")),
+            trace: history::TraceId::of_request("7b1d0c55-8d1f-4f0e-9a54-0d9f2b6d1c11".parse().unwrap()),
+            id: history::SpanId::of_text("3:0@9f3c2a71"),
+            parent: None,
+            links: Vec::new(),
+            name: "job.register".into(),
+            is_call: true,
+            began: Time(5),
+            ended: Time(7),
+            failed: None,
+            attributes: vec![("sojourn.job.id", Value::Text("web".into()))],
+        }
+    }
+
+    /// Of one command, that registered a job and ended an evaluation.
+    fn batch() -> Batch {
+        let record = CommandRecord {
+            request: RequestId::default(),
+            kind: CommandKind::RegisterJob as u16,
+            actor: Actor::ANONYMOUS,
+        };
+        let stopped = event::JobStopped { key: JobKey::new("default", "web"), version: 1 };
+        let ended = event::EvalUpdated {
+            eval: model::EvalId(7.into()),
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome: event::EvalOutcome::default(),
+            desired: model::Doc::default(),
+        };
+        let logged = |event| LoggedEvent { command: 0, event };
+        Batch {
+            commands: vec![record],
+            events: vec![logged(stopped.into()), logged(ended.into())],
+            ..state::State::default().next_batch(Time(7), base::Uuid::NIL)
+        }
+    }
+
+    fn event(topic: &'static str, kind: &'static str) -> StreamEvent {
+        let id = EventId { index: Index(3), ordinal: 0 };
+        StreamEvent { id, time: Time(7), topic, kind, fact: 0, body: Bytes::new() }
+    }
+
+    #[test]
+    fn a_span_comes_with_the_event_of_its_fact_and_its_object_and_no_other() {
+        let traces = Traces { batch: Some(Arc::new(batch())), spans: Vec::new() };
+        let about = |namespace: &str, key: &str| About { namespace: namespace.into(), key: key.into() };
+        let of_job = of_job();
+        let comes = |topic, kind, namespace, key| {
+            is_brought(&traces, &of_job, &event(topic, kind), &about(namespace, key))
+        };
+        assert!(comes(JOB, "JobDeregistered", "default", "web"));
+        assert!(!comes(JOB, "JobRegistered", "default", "web"), "another kind of fact");
+        assert!(!comes(JOB, "JobDeregistered", "other", "web"), "a job of that name elsewhere");
+        assert!(!comes(JOB, "JobDeregistered", "default", "api"));
+        assert!(!comes(EVALUATION, "JobDeregistered", "default", "web"));
+        let at = Position { index: Index(3), ordinal: 1 };
+        let id = model::EvalId(7.into());
+        let of_eval = Span { at, of: Traced::Eval(id), ..self::of_job() };
+        let ended = event(EVALUATION, "JobRegistered");
+        assert!(is_brought(&traces, &of_eval, &ended, &about("default", &id.to_string())));
+    }
+
+    #[test]
+    fn a_span_is_written_as_collectors_read_it() {
+        let link = (of_job().trace, history::SpanId::of_text("a"));
+        let failed = Span {
+            parent: Some(history::SpanId::of_text("b")),
+            links: vec![link],
+            is_call: false,
+            failed: Some("no room".into()),
+            attributes: vec![
+                ("sojourn.eval.priority", Value::Number(50)),
+                ("sojourn.eval.failed_groups", Value::Texts(vec!["g".into()])),
+            ],
+            ..of_job()
+        };
+        assert_eq!(
+            shown(&of_job(), "3.0@9f3c2a71"),
+            json!({
+                "traceId": "7b1d0c558d1f4f0e9a540d9f2b6d1c11", "spanId": of_job().id.to_string(),
+                "name": "job.register", "kind": 2, "startTimeUnixNano": "5", "endTimeUnixNano": "7",
+                "attributes": [
+                    {"key": "sojourn.job.id", "value": {"stringValue": "web"}},
+                    {"key": "cloudevents.event_id", "value": {"stringValue": "3.0@9f3c2a71"}},
+                ],
+            })
+        );
+        let failed = shown(&failed, "3.0@9f3c2a71");
+        assert_eq!(failed["status"], json!({"code": 2, "message": "no room"}));
+        assert_eq!(failed["links"][0]["spanId"], link.1.to_string());
+        assert_eq!(
+            (failed["kind"].as_u64(), failed["parentSpanId"].as_str().map(str::len)),
+            (Some(1), Some(16))
+        );
+        assert_eq!(failed["attributes"][0]["value"], json!({"intValue": "50"}));
+        assert_eq!(
+            failed["attributes"][1]["value"],
+            json!({"arrayValue": {"values": [{"stringValue": "g"}]}})
+        );
+    }
+}

@@ -279,9 +279,11 @@ impl Tracing<'_> {
             Some(before) => self.reading.event(before)?,
             None => None,
         };
-        let known: Report = match &before {
-            Some(Event::AllocReported(before)) => before.report.read(),
-            _ => Report::default(),
+        let known: Option<Report> = match &before {
+            Some(Event::AllocReported(before)) => Some(before.report.read()),
+            // It is no longer kept: what was new then is not told again.
+            _ if e.from.is_terminal() || e.from == ClientStatus::Running => None,
+            _ => Some(Report::default()),
         };
         let report: Report = e.report.read();
         let (began, attributes) = self.placement(e.alloc)?;
@@ -295,9 +297,9 @@ impl Tracing<'_> {
             spans.push(self.placed_at(at, &anchor, about)?);
         }
         for (name, task) in report.task_states.iter() {
-            let Some((ended, failed)) = first_end(task, known.task_states.get(name), batch.time) else {
-                continue;
-            };
+            let before = known.as_ref().map(|known| known.task_states.get(name));
+            let ended = before.and_then(|before| first_end(task, before, batch.time));
+            let Some((ended, failed)) = ended else { continue };
             let received = task.events.iter().find(|event| event.kind == "Received");
             let mut attributes = attributes.clone();
             attributes.push(("sojourn.task.name", text(name)));

@@ -18,11 +18,12 @@ pub struct SpanId(u64);
 
 impl TraceId {
     /// That of what a request led to is its name.
-    pub(super) fn of_request(request: RequestId) -> TraceId {
+    pub fn of_request(request: RequestId) -> TraceId {
         TraceId(request.0.as_u128())
     }
 
-    pub(super) fn of_text(text: &str) -> TraceId {
+    /// Of what began without a name: a hash of where it stands in the log.
+    pub fn of_text(text: &str) -> TraceId {
         let hash = Sha256::digest(text.as_bytes());
         let bytes: &[u8; 16] = hash.first_chunk().expect("the hash has 32 bytes");
         TraceId(u128::from_be_bytes(*bytes).max(1))
@@ -36,7 +37,8 @@ impl SpanId {
         SpanId(if halves.0 == 0 { halves.1.max(1) } else { halves.0 })
     }
 
-    pub(super) fn of_text(text: &str) -> SpanId {
+    /// Of what has no id: a hash of where it stands in the log.
+    pub fn of_text(text: &str) -> SpanId {
         let hash = Sha256::digest(text.as_bytes());
         let bytes: &[u8; 8] = hash.first_chunk().expect("the hash has 32 bytes");
         SpanId(u64::from_be_bytes(*bytes).max(1))

@@ -173,3 +173,20 @@ pub struct ParkEventSink {
     pub attempts: u32,
     pub reason: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Doc;
+
+    /// What is in logs of the release before has no such field, and what is logged of a sink of logs still has none.
+    #[test]
+    fn what_a_collector_is_sent_stands_there_only_where_it_is_not_logs() {
+        let of = |signal| EventSinkTarget::Otlp { url: "https://collector/v1/logs".into(), signal };
+        let names_it = |doc: &Doc| doc.0.windows(6).any(|word| word == b"signal");
+        let (logs, traces) = (Doc::of(&of(OtlpSignal::Logs)), Doc::of(&of(OtlpSignal::Traces)));
+        assert!(!names_it(&logs) && names_it(&traces));
+        assert_eq!(logs.read::<EventSinkTarget>(), of(OtlpSignal::Logs));
+        assert_eq!(traces.read::<EventSinkTarget>(), of(OtlpSignal::Traces));
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Duration as Interval, Index, Time, Uuid};
 use history::{History, Position, Span, Start, TraceId, Traced, Value};
 use journal::encode;
-use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
+use model::command::{DrainWish, EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{AllocDeploymentStatus, Allocation, ReschedulePolicy, TaskEvent, TaskState};
 use model::event::{
     AllocsPlaced, DeploymentCreated, DeploymentGoal, DeploymentStatusChanged, EvalOutcome, FailedGroups,
@@ -381,9 +381,14 @@ fn a_failure_is_an_error_and_its_replacement_leads_back_to_it() {
         update.client_description = "Failed tasks".to_string();
         let task = update.task_states.get_mut("t").unwrap();
         (task.state, task.failed, task.started_at) = ("dead".to_string(), true, Time::ZERO.into());
-        let event =
-            TaskEvent { fails_task: true, display_message: "no such image".into(), ..TaskEvent::default() };
-        task.events.0.push(event);
+        let said = |display_message: &str, driver_error: &str, fails_task| TaskEvent {
+            display_message: display_message.into(),
+            driver_error: driver_error.into(),
+            fails_task,
+            ..TaskEvent::default()
+        };
+        task.events.0.push(said("no such image", "404", false));
+        task.events.0.push(said("Policy allows no restarts", "", true));
     });
     let replaced = world.alloc("web[0]");
     let placed = world.placement("web", 0, 1, Some(replaced));
@@ -406,6 +411,57 @@ fn a_failure_is_an_error_and_its_replacement_leads_back_to_it() {
     assert_eq!(spans[3].links, [(allocation.trace, allocation.id)]);
     assert_ne!(spans[3].trace, allocation.trace);
     assert_eq!(traces(&spans).len(), 2);
+}
+
+/// A node is emptied by somebody: what the leader makes of it stands under that, down to the replacement. A task that ran, and
+/// is started again, has no second beginning.
+#[test]
+fn what_a_drain_moves_stands_under_who_asked_for_it() {
+    let mut world = begun(2);
+    let placed = place(&mut world, 0, 1, None);
+    let plan = Plan { placed: vec![placed], ..world.plan() };
+    end(&mut world, plan, None);
+    report(&mut world, "web[0]", 1, "running", |_| ());
+    report(&mut world, "web[0]", 1, "running", |update| {
+        update.task_states.get_mut("t").unwrap().restarts = 1
+    });
+    let drain = DrainWish { deadline: Interval(-1), ignore_system_jobs: false };
+    let command = Command::SetNodeDrain {
+        node: node_id(1),
+        drain: Some(drain),
+        mark_eligible: false,
+        meta: Default::default(),
+    };
+    world.submit(command).unwrap();
+    tick(&mut world);
+    world.submit_as(Actor::Server("drains".into()), Command::AdvanceDrain { node: node_id(1) }).unwrap();
+    tick(&mut world);
+    let moved = world.alloc("web[0]");
+    let placed = world.placement("web", 0, 2, Some(moved));
+    let plan = Plan { placed: vec![placed], stopped: vec![stop(vec![moved], None)], ..world.plan() };
+    end(&mut world, plan, None);
+    report(&mut world, "web[0]'", 2, "running", |_| ());
+    world.check_replay();
+    let history = over(&world, None);
+    let spans = all(&history, &world);
+    assert_eq!(
+        shown(&spans)[3..],
+        [
+            "allocation under plan, 2000-3000",
+            "task t under allocation, 2600-2900",
+            "node_drain.set begins a trace, 5000-5000",
+            "drain.advance under node_drain.set, 6000-6000",
+            "plan under evaluation, 6500-7000",
+            "evaluation under drain.advance, 6000-7000",
+            "allocation under plan, 7000-8000",
+            "task t under allocation, 7600-7900",
+        ]
+    );
+    let trace = of_name(&spans, "node_drain.set").trace;
+    assert!(
+        spans[5..].iter().all(|span| span.trace == trace)
+            && spans[..5].iter().all(|span| span.trace != trace)
+    );
 }
 
 #[test]

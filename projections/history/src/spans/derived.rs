@@ -1,7 +1,7 @@
 //! Which spans a fact ends, and what they say.
 
 use base::Time;
-use model::document::{AllocationMetric, TaskState};
+use model::document::{AllocationMetric, TaskEvent, TaskState};
 use model::event::{
     AllocReported, AllocsPlaced, AllocsStopped, DeploymentStatusChanged, EvalOutcome, NewEval, Observed,
     PlanCommitted,
@@ -394,12 +394,20 @@ fn first_end(task: &TaskState, before: Option<&TaskState>, now: Time) -> Option<
     if has_started(task) {
         return Some((task.started_at.time(), None));
     }
-    let why = || {
-        let said = task.events.iter().rfind(|event| event.fails_task).or(task.events.last());
-        said.map(|event| event.display_message.clone()).unwrap_or_default()
-    };
     let ended = Some(task.finished_at.time()).filter(|ended| *ended > Time::ZERO);
-    is_over(task).then(|| (ended.unwrap_or(now), Some(why())))
+    is_over(task).then(|| (ended.unwrap_or(now), Some(why(task))))
+}
+
+/// What went wrong last, before what only says that nothing more is tried.
+fn why(task: &TaskState) -> String {
+    let is_error = |event: &&TaskEvent| {
+        let errors =
+            [&event.setup_error, &event.driver_error, &event.download_error, &event.validation_error];
+        errors.iter().any(|error| !error.is_empty())
+    };
+    let said = task.events.iter().rfind(is_error);
+    let said = said.or_else(|| task.events.iter().rfind(|event| event.fails_task));
+    said.or(task.events.last()).map(|event| event.display_message.clone()).unwrap_or_default()
 }
 
 /// Controllers make evaluations of these later.

@@ -6,6 +6,7 @@ Usage: NOMAD_ADDR=http://127.0.0.1:4646 python sinks.py FOLDER DEBIAN
 DEBIAN is where packages of kcat and rsyslog were unpacked. Everything they read names the same events, in the same order.
 """
 
+import base64
 import http.server
 import json
 import os
@@ -20,6 +21,8 @@ import urllib.request
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 work, debian = (pathlib.Path(path).resolve() for path in sys.argv[1:])
 libraries = f"{debian}/usr/lib/{os.uname().machine}-linux-gnu"
@@ -125,16 +128,26 @@ input(type="imudp" address="127.0.0.1" port="{udp_port}" ruleset="udp")
     return of("tcp", port), of("udp", udp_port)
 
 
-def otlp():
-    """A collector that takes nothing but what the published messages allow."""
+def of_otlp(text):
+    """Ids are hexadecimal in the JSON of OTLP, where that of protobuf has base64."""
+
+    def read(found):
+        ids = {key: base64.b64encode(bytes.fromhex(found[key])).decode() for key in ("traceId", "spanId", "parentSpanId") if key in found}
+        return {**found, **ids}
+
+    return json.dumps(json.loads(text, object_hook=read))
+
+
+def collector(path, message):
+    """Takes nothing but what the published message allows. Gives its URL, and what it was sent."""
     requests, wrong = [], []
 
     class Collector(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["content-length"]))
             try:
-                assert self.path == "/v1/logs" and self.headers["content-type"] == "application/json"
-                requests.append(json_format.Parse(body, ExportLogsServiceRequest()))
+                assert self.path == path and self.headers["content-type"] == "application/json"
+                requests.append(json_format.Parse(of_otlp(body), message()))
             except Exception as error:
                 wrong.append(f"{error}: {body[:500]}")
             answer = b"{}"
@@ -150,10 +163,19 @@ def otlp():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    def read():
+    def received():
         assert not wrong, wrong
+        return requests
+
+    return f"http://127.0.0.1:{server.server_port}{path}", received
+
+
+def otlp():
+    url, received = collector("/v1/logs", ExportLogsServiceRequest)
+
+    def read():
         events = []
-        for request in requests:
+        for request in received():
             [resource] = request.resource_logs
             [scope] = resource.scope_logs
             [record] = scope.log_records
@@ -167,7 +189,29 @@ def otlp():
             events.append(event)
         return events
 
-    return {"Kind": "otlp", "URL": f"http://127.0.0.1:{server.server_port}/v1/logs"}, read
+    return {"Kind": "otlp", "URL": url}, read
+
+
+def traces():
+    """The same with spans: those that the events end which others are sent."""
+    url, received = collector("/v1/traces", ExportTraceServiceRequest)
+
+    def read():
+        spans = []
+        for request in received():
+            [resource] = request.resource_spans
+            [scope] = resource.scope_spans
+            [span] = scope.spans
+            attributes = {one.key: one.value.string_value for one in span.attributes}
+            assert (len(span.trace_id), len(span.span_id), span.parent_span_id) == (16, 8, b""), span
+            assert span.trace_id.hex() == attributes["sojourn.request.id"].replace("-", ""), span
+            assert (span.name, span.kind) == ("job.register", Span.SPAN_KIND_SERVER), span
+            assert span.start_time_unix_nano <= span.end_time_unix_nano, span
+            assert abs(span.end_time_unix_nano / 1e9 - time.time()) < 600, span
+            spans.append((attributes["cloudevents.event_id"], attributes["sojourn.job.id"]))
+        return spans
+
+    return {"Kind": "otlp", "Signal": "traces", "URL": url}, read
 
 
 def register(name):
@@ -180,7 +224,9 @@ try:
     tcp, udp = rsyslog()
     receivers = {"kcat": kafka(), "rsyslog over TCP": tcp, "rsyslog over UDP": udp, "messages of OpenTelemetry": otlp()}
     common = {"Topics": ["Job"], "Filter": "Type == JobRegistered", "MaxAttempts": 3, "Timeout": "10s"}
-    for number, (wanted, _) in enumerate(receivers.values()):
+    of_spans, spans = traces()
+    wanted_by = [wanted for wanted, _ in receivers.values()] + [of_spans]
+    for number, wanted in enumerate(wanted_by):
         call("PUT", f"/v1/event/sink/foreign-{number}", {**wanted, **common})
     for name in JOBS:
         register(name)
@@ -193,7 +239,10 @@ try:
         assert sent in (None, events), f"{what} got other events"
         sent = events
         print(f"ok      {what}: every event, as it was sent")
-    for number in range(len(receivers)):
+    found = until("spans arrive", lambda: len(found := spans()) >= len(JOBS) and found)
+    assert found == [(event["id"], event["data"]["Key"]) for event in sent], (found, sent)
+    print("ok      messages of OpenTelemetry: every registration is a span, with the id of its event")
+    for number in range(len(wanted_by)):
         call("DELETE", f"/v1/event/sink/foreign-{number}")
     for name in JOBS:
         call("DELETE", f"/v1/job/{name}?purge=true")

@@ -76,6 +76,10 @@ pub struct EventChain {
     /// What was asked about: an event, a fact or a request.
     #[serde(rename = "ID")]
     pub id: String,
+    /// The trace that a sink of traces sends this under. Empty where some of the chain is hidden: it names the request that all
+    /// of it followed from.
+    #[serde(rename = "TraceID")]
+    pub trace_id: String,
     pub facts: List<ChainFact>,
     /// There is more than was followed.
     pub cut_short: bool,

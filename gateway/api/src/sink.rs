@@ -15,6 +15,8 @@ pub struct EventSinkRequest {
     /// Of a webhook, or of a collector of OpenTelemetry.
     #[serde(rename = "URL")]
     pub url: String,
+    /// Of a collector: `logs` or `traces`; `logs` unless given.
+    pub signal: String,
     /// `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     pub address: String,
     /// Of the messages in NATS; of Kafka the topic.
@@ -58,6 +60,7 @@ pub struct EventSink {
     pub kind: String,
     #[serde(rename = "URL")]
     pub url: String,
+    pub signal: String,
     pub address: String,
     pub subject: String,
     #[serde(rename = "TLS")]

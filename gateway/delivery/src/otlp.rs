@@ -1,4 +1,4 @@
-//! Logs of OpenTelemetry over HTTP, in JSON.
+//! Logs and traces of OpenTelemetry over HTTP, in JSON.
 
 use std::time::Duration;
 
@@ -19,6 +19,15 @@ pub fn request(resource: &[(&str, &str)], records: Vec<Value>) -> Value {
     json!({"resourceLogs": [{
         "resource": {"attributes": resource},
         "scopeLogs": [{"scope": {"name": "sojourn"}, "logRecords": records}],
+    }]})
+}
+
+/// The same with spans.
+pub fn request_of_spans(resource: &[(&str, &str)], spans: Vec<Value>) -> Value {
+    let resource: Vec<Value> = resource.iter().map(|(key, value)| attribute(key, value)).collect();
+    json!({"resourceSpans": [{
+        "resource": {"attributes": resource},
+        "scopeSpans": [{"scope": {"name": "sojourn"}, "spans": spans}],
     }]})
 }
 
@@ -49,9 +58,11 @@ fn refused(body: &[u8]) -> Answered {
     let said: Value = serde_json::from_slice(body).unwrap_or_default();
     let partial = &said["partialSuccess"];
     // Numbers of 64 bits are texts in the JSON of protobuf.
-    let count = &partial["rejectedLogRecords"];
-    let count = count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or(0);
-    if count == 0 {
+    let count = |name: &str| {
+        let count = &partial[name];
+        count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or(0)
+    };
+    if count("rejectedLogRecords") == 0 && count("rejectedSpans") == 0 {
         return Answered::Taken;
     }
     let why = partial["errorMessage"].as_str().filter(|why| !why.is_empty()).unwrap_or("it does not say why");
@@ -82,6 +93,7 @@ mod tests {
         let refused = Answered::Refused("the collector has rejected it: too old".into());
         assert_eq!(of(r#"{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":"too old"}}"#), refused);
         assert_eq!(of(r#"{"partialSuccess":{"rejectedLogRecords":1,"errorMessage":"too old"}}"#), refused);
+        assert_eq!(of(r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}"#), refused);
         assert_eq!(of(r#"{"partialSuccess":{"errorMessage":"deprecated"}}"#), Answered::Taken, "a warning");
         assert_eq!(of("{}"), Answered::Taken);
     }

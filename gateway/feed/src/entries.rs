@@ -123,7 +123,7 @@ pub(crate) fn between(before: &State, after: &State, batch: &Batch) -> Vec<Entry
 ///
 /// Source: Nomad's event stream. There, a plan and the end of its evaluation are two messages, and so are a node's
 /// change and the evaluations it asks for: each keeps its type here.
-pub(crate) fn kind(command: u16, event: &Event) -> Option<&'static str> {
+pub fn kind(command: u16, event: &Event) -> Option<&'static str> {
     let command = CommandKind::from_number(command);
     match event {
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),

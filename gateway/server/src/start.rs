@@ -224,6 +224,7 @@ impl Server {
         let sinks = Sinks {
             control: control.clone(),
             events: events.clone(),
+            history: history.clone(),
             signer: signer.clone(),
             directory: dir.join("sinks"),
             addresses: settings.sink_addresses,

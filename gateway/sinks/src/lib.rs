@@ -19,6 +19,7 @@ mod otlp;
 mod sender;
 mod syslog;
 mod target;
+mod traces;
 mod trust;
 mod webhook;
 
@@ -31,6 +32,7 @@ use base::Index;
 use control::{Control, Subject};
 use delivery::AddressRules;
 use feed::Feed;
+use history::History;
 use keyring::Signer;
 use model::{EventCursorSettings, EventSinkSettings, cursor_of_sink};
 use state::State;
@@ -51,6 +53,8 @@ const POLL: Duration = Duration::from_secs(2);
 pub struct Sinks {
     pub control: Control,
     pub events: Feed,
+    /// What spans are derived of.
+    pub history: Arc<History>,
     /// Opens variables.
     pub signer: Arc<Signer>,
     /// Where sinks that are files write.

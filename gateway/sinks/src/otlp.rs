@@ -1,9 +1,10 @@
-//! A log record of OpenTelemetry for each event, over HTTP, in JSON.
+//! A log record of OpenTelemetry for each event, or its spans, over HTTP, in JSON.
 
 use base::{Time, reasons};
 use delivery::AddressRules;
 use delivery::otlp::{self, Answered};
 use keyring::Items;
+use model::OtlpSignal;
 use reqwest::Response;
 use serde_json::{Value, json};
 
@@ -18,15 +19,21 @@ const ANSWER_MAX: usize = 64 << 10;
 
 pub(crate) struct Otlp {
     http: Http,
+    signal: OtlpSignal,
 }
 
 impl Otlp {
-    pub(crate) fn new(url: &str, rules: &AddressRules) -> Result<Otlp, String> {
-        Ok(Otlp { http: Http::new(url, rules)? })
+    pub(crate) fn new(url: &str, signal: OtlpSignal, rules: &AddressRules) -> Result<Otlp, String> {
+        Ok(Otlp { http: Http::new(url, rules)?, signal })
     }
 
     pub(crate) async fn deliver(&mut self, event: &Outgoing, secret: &Items) -> Result<(), Undelivered> {
-        let mut request = self.http.post(secret).map_err(Undelivered::Later)?.json(&body(event));
+        let request = self.http.post(secret).map_err(Undelivered::Later)?;
+        let mut request = match self.signal {
+            OtlpSignal::Logs => request.json(&body(event)),
+            // They were put into a request where they were derived.
+            OtlpSignal::Traces => request.header("content-type", "application/json").body(event.body.clone()),
+        };
         for (item, value) in secret {
             let name = if item == AUTHORIZATION { Some(AUTHORIZATION) } else { item.strip_prefix(HEADER) };
             if let Some(name) = name {
@@ -135,7 +142,7 @@ mod tests {
              {\"partialSuccess\":{\"rejectedLogRecords\":\"1\"}}    ",
         ];
         let (url, task) = collector(answers).await;
-        let mut sink = Otlp::new(&url, &AddressRules::default()).unwrap();
+        let mut sink = Otlp::new(&url, OtlpSignal::Logs, &AddressRules::default()).unwrap();
         let items = [("header_x-key", "k"), ("authorization", "Bearer t"), ("other", "hidden")];
         let secret: Items = items.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         assert_eq!(sink.deliver(&event(), &secret).await, Ok(()));

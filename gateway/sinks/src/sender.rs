@@ -10,13 +10,14 @@ use feed::{Condition, Cursor, EventFilter, Everybody, FeedError, Page, StreamEve
 use journal::Freshness;
 use keyring::Items;
 use model::{
-    Actor, Command, EventCursorSettings, EventPosition, EventSinkSettings, ParkEventSink, Request,
-    cursor_of_sink,
+    Actor, Command, EventCursorSettings, EventPosition, EventSinkSettings, EventSinkTarget, OtlpSignal,
+    ParkEventSink, Request, cursor_of_sink,
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::Sinks;
 use crate::target::{Outgoing, Target, Undelivered};
+use crate::traces::Tracer;
 
 /// Acknowledgements are put together: the log has one fact for all that arrived in so long.
 const ACK_EVERY: Duration = Duration::from_secs(1);
@@ -35,6 +36,8 @@ pub(crate) struct Sender {
     cursor: String,
     settings: EventSinkSettings,
     events: EventCursorSettings,
+    /// Of a sink of traces.
+    tracer: Option<Tracer>,
     /// What the cursor says.
     acked: EventPosition,
     /// What has arrived, or is not for this sink.
@@ -64,7 +67,11 @@ impl Sender {
         settings: &EventSinkSettings,
         events: &EventCursorSettings,
     ) -> Sender {
+        let is_of_traces =
+            matches!(settings.target, EventSinkTarget::Otlp { signal: OtlpSignal::Traces, .. });
+        let tracer = is_of_traces.then(|| Tracer::new(sinks.history.clone(), sinks.events.cluster()));
         Sender {
+            tracer,
             sinks,
             name: name.to_string(),
             cursor: cursor_of_sink(name),
@@ -86,7 +93,8 @@ impl Sender {
         caught_up.map_err(|error| error.to_string())?;
         let Some(position) = self.position() else { return Ok(()) };
         (self.acked, self.done) = (position, position);
-        let filter = Arc::new(filter_of(&self.events)?);
+        let view = if self.tracer.is_some() { View::Key } else { View::CloudEvents };
+        let filter = Arc::new(filter_of(&self.events, view)?);
         let Sinks { directory, addresses, .. } = &self.sinks;
         let mut target = Target::open(&self.name, &self.settings, directory, addresses)?;
         let mut next = Cursor::behind(position);
@@ -122,7 +130,6 @@ impl Sender {
                 flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
             }
             self.done = position_of(event.id);
-            self.first.get_or_insert(event.id);
             if Instant::now() >= self.ack_due() {
                 match self.acknowledge(target).await? {
                     Flow::On => {}
@@ -138,11 +145,12 @@ impl Sender {
 
     /// Tries until the event has arrived, or as often as it may be tried.
     async fn deliver(&mut self, event: &StreamEvent, target: &mut Target) -> Step {
-        let outgoing = self.outgoing(event);
+        let Some(outgoing) = self.outgoing(event).await? else { return Ok(Flow::On) };
         for attempt in 1.. {
             let (why, least) = match self.attempt(&outgoing, target).await {
                 Ok(()) => {
                     self.sinks.figures.arrived(&self.name);
+                    self.first.get_or_insert(event.id);
                     return Ok(Flow::On);
                 }
                 Err(Undelivered::Lost(why)) => return self.lose(&outgoing.id, why).await,
@@ -174,15 +182,16 @@ impl Sender {
         Ok(Flow::Ended)
     }
 
-    fn outgoing(&self, event: &StreamEvent) -> Outgoing {
+    /// `None` for an event that ends no span, of a sink of traces.
+    async fn outgoing(&mut self, event: &StreamEvent) -> Result<Option<Outgoing>, String> {
         let cluster = self.sinks.events.cluster();
-        Outgoing {
-            id: StreamPosition { after: event.id, cluster }.to_string(),
-            body: event.body.clone(),
-            time: event.time,
-            topic: event.topic,
-            kind: event.kind,
-        }
+        let id = StreamPosition { after: event.id, cluster }.to_string();
+        let body = match &mut self.tracer {
+            Some(tracer) => tracer.request(event, &id).await?,
+            None => Some(event.body.clone()),
+        };
+        let (time, topic, kind) = (event.time, event.topic, event.kind);
+        Ok(body.map(|body| Outgoing { id, body, time, topic, kind }))
     }
 
     async fn attempt(&self, event: &Outgoing, target: &mut Target) -> Result<(), Undelivered> {
@@ -300,13 +309,13 @@ impl Sender {
 }
 
 /// Checked when the sink was made; the language may have changed since.
-fn filter_of(events: &EventCursorSettings) -> Result<EventFilter, String> {
+fn filter_of(events: &EventCursorSettings, view: View) -> Result<EventFilter, String> {
     let topics = events.topics.iter().map(|topic| topic.parse()).collect::<Result<Vec<TopicFilter>, _>>();
     let topics = topics.map_err(|error| format!("Topics: {error}"))?;
     let condition = Condition::parse(&events.filter).map_err(|error| format!("Filter: {error}"))?;
     let namespace = (events.namespace != "*").then(|| events.namespace.clone());
     let everything = EventFilter::of_topics(topics, Arc::new(Everybody));
-    Ok(EventFilter { namespace, condition, view: View::CloudEvents, ..everything })
+    Ok(EventFilter { namespace, condition, view, ..everything })
 }
 
 fn position_of(EventId { index, ordinal }: EventId) -> EventPosition {
@@ -347,8 +356,10 @@ mod tests {
 
     #[test]
     fn a_filter_that_cannot_be_read_says_which_field_it_is() {
-        let of =
-            |filter: &str| filter_of(&EventCursorSettings { filter: filter.into(), ..Default::default() });
+        let of = |filter: &str| {
+            let settings = EventCursorSettings { filter: filter.into(), ..Default::default() };
+            filter_of(&settings, View::CloudEvents)
+        };
         assert!(of("Topic == \"Job\"").is_ok());
         assert!(of("Topic ==").err().is_some_and(|why| why.starts_with("Filter: ")));
     }

@@ -22,7 +22,7 @@ use crate::webhook::Webhook;
 pub(crate) struct Outgoing {
     /// `INDEX.ORDINAL@CLUSTER`.
     pub id: String,
-    /// In the envelope of CloudEvents 1.0.
+    /// In the envelope of CloudEvents 1.0; of a sink of traces the request that brings its spans.
     pub body: Bytes,
     /// The servers' time, of its batch.
     pub time: Time,
@@ -73,7 +73,7 @@ impl Target {
             EventSinkTarget::Syslog { address, transport, facility, app_name } => {
                 Target::Syslog(Syslog::new(address, *transport, *facility, app_name, rules))
             }
-            EventSinkTarget::Otlp { url } => Target::Otlp(Otlp::new(url, rules)?),
+            EventSinkTarget::Otlp { url, signal } => Target::Otlp(Otlp::new(url, *signal, rules)?),
             #[cfg(feature = "kafka")]
             EventSinkTarget::Kafka { address, topic, tls } => {
                 Target::Kafka(Kafka::new(address, topic, *tls, settings.timeout.to_std(), rules))

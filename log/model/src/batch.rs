@@ -18,7 +18,7 @@ use crate::object::{Actor, RequestId};
 /// | 3 | a piece of a state that is as large as one may be continues in the next; a restore ends unfinished after minutes;
 /// | | a job may be registered stopped; versions keep their status; volumes have an index |
 /// | 4 | the epoch is raised by a fact; before, leaders wrote the newest one that they knew. Key trees of variables; split cursors;
-/// | | sinks of Kafka |
+/// | | sinks of Kafka, and of traces |
 pub const EPOCH: u16 = 4;
 
 /// Where a cluster is that never raised its epoch.

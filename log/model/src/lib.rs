@@ -52,8 +52,8 @@ pub use rejection::{Rejection, RejectionKind};
 pub use report::Report;
 pub use service::{RegisterService, Service, ServiceEnd, ServiceKey};
 pub use sink::{
-    EventSinkSettings, EventSinkTarget, KAFKA_SINK_EPOCH, ParkEventSink, SetEventSink, SyslogTransport,
-    cursor_of_sink, sink_of_cursor,
+    EventSinkSettings, EventSinkTarget, KAFKA_SINK_EPOCH, OTLP_TRACES_EPOCH, OtlpSignal, ParkEventSink,
+    SetEventSink, SyslogTransport, cursor_of_sink, sink_of_cursor,
 };
 pub use template::{Given, GivenToTask, Template};
 pub use variable::{SealedItems, VariableKey, VariableLock};

@@ -7,6 +7,8 @@ use crate::variable::VariableKey;
 
 /// The first epoch whose servers know Kafka.
 pub const KAFKA_SINK_EPOCH: u16 = 4;
+/// The first epoch whose servers know that a collector may be sent something else than logs.
+pub const OTLP_TRACES_EPOCH: u16 = 4;
 
 /// What comes before the name of a sink in that of its cursor.
 const CURSOR_PREFIX: &str = "sink.";
@@ -33,8 +35,8 @@ pub enum EventSinkTarget {
     File { max_bytes: u64, max_files: u32 },
     /// A message of RFC 5424 for each event.
     Syslog { address: String, transport: SyslogTransport, facility: u8, app_name: String },
-    /// A log record of OpenTelemetry for each event, over HTTP.
-    Otlp { url: String },
+    /// A log record of OpenTelemetry for each event, or the spans that it ended, over HTTP.
+    Otlp { url: String, signal: OtlpSignal },
     /// A record of Kafka for each event; `address` has one broker or several, separated by commas.
     Kafka { address: String, topic: String, tls: bool },
 }
@@ -49,6 +51,14 @@ pub enum SyslogTransport {
     Tcp,
     /// The same, encrypted.
     Tls,
+}
+
+/// What a collector of OpenTelemetry is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum OtlpSignal {
+    #[default]
+    Logs,
+    Traces,
 }
 
 /// A target in documents, which have no variants that hold something.
@@ -83,6 +93,8 @@ struct TargetDocument {
     facility: u8,
     #[serde(skip_serializing_if = "is_default")]
     app_name: String,
+    #[serde(skip_serializing_if = "is_default")]
+    signal: OtlpSignal,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -104,7 +116,9 @@ impl From<EventSinkTarget> for TargetDocument {
                 let kind = TargetKind::Syslog;
                 TargetDocument { kind, address, transport, facility, app_name, ..empty }
             }
-            EventSinkTarget::Otlp { url } => TargetDocument { kind: TargetKind::Otlp, url, ..empty },
+            EventSinkTarget::Otlp { url, signal } => {
+                TargetDocument { kind: TargetKind::Otlp, url, signal, ..empty }
+            }
             EventSinkTarget::Kafka { address, topic, tls } => {
                 TargetDocument { kind: TargetKind::Kafka, address, subject: topic, tls, ..empty }
             }
@@ -115,13 +129,13 @@ impl From<EventSinkTarget> for TargetDocument {
 impl From<TargetDocument> for EventSinkTarget {
     fn from(document: TargetDocument) -> EventSinkTarget {
         let TargetDocument { kind, url, address, subject, max_bytes, max_files, tls, .. } = document;
-        let TargetDocument { transport, facility, app_name, .. } = document;
+        let TargetDocument { transport, facility, app_name, signal, .. } = document;
         match kind {
             TargetKind::Webhook => EventSinkTarget::Webhook { url },
             TargetKind::Nats => EventSinkTarget::Nats { address, subject, tls },
             TargetKind::File => EventSinkTarget::File { max_bytes, max_files },
             TargetKind::Syslog => EventSinkTarget::Syslog { address, transport, facility, app_name },
-            TargetKind::Otlp => EventSinkTarget::Otlp { url },
+            TargetKind::Otlp => EventSinkTarget::Otlp { url, signal },
             TargetKind::Kafka => EventSinkTarget::Kafka { address, topic: subject, tls },
         }
     }
@@ -158,4 +172,21 @@ pub struct ParkEventSink {
     pub event: EventPosition,
     pub attempts: u32,
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Doc;
+
+    /// What is in logs of the release before has no such field, and what is logged of a sink of logs still has none.
+    #[test]
+    fn what_a_collector_is_sent_stands_there_only_where_it_is_not_logs() {
+        let of = |signal| EventSinkTarget::Otlp { url: "https://collector/v1/logs".into(), signal };
+        let names_it = |doc: &Doc| doc.0.windows(6).any(|word| word == b"signal");
+        let (logs, traces) = (Doc::of(&of(OtlpSignal::Logs)), Doc::of(&of(OtlpSignal::Traces)));
+        assert!(!names_it(&logs) && names_it(&traces));
+        assert_eq!(logs.read::<EventSinkTarget>(), of(OtlpSignal::Logs));
+        assert_eq!(traces.read::<EventSinkTarget>(), of(OtlpSignal::Traces));
+    }
 }

@@ -3,7 +3,7 @@
 //! The log is the only truth here. The index beside it is derived: it may lag, and it may be thrown away at any
 //! time, because it is rebuilt from the log. Never here: a decision, a row of current state, a clock that anything
 //! depends on. Read [`History`] first, then `entries.rs` for what is indexed, `transition.rs` and
-//! `line.rs` for what is shown, `causes/` for what led to what, and `moments/` for states.
+//! `line.rs` for what is shown, `causes/` for what led to what, `spans/` for how long it took, and `moments/` for states.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -16,6 +16,7 @@ mod label;
 mod line;
 mod moments;
 mod object;
+mod spans;
 mod transition;
 
 pub use causes::{CHAIN_DEPTH_MAX, CHAIN_FACTS_MAX, Chain, Direction, Fact, How, Link, Root, Scope, Start};
@@ -25,4 +26,5 @@ pub use index::EVENTS_MAX;
 pub use line::Line;
 pub use moments::{IMAGES_MAX, MEMORY, States, Verified};
 pub use object::Object;
+pub use spans::{Span, SpanId, TraceId, Traced, Traces, Value};
 pub use transition::{Placement, Transition, View};

@@ -3,3 +3,4 @@
 mod chain;
 mod life;
 mod moments;
+mod spans;

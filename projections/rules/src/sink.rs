@@ -5,8 +5,8 @@ use model::event::{
     EventCursorAcked, EventSinkDeleted, EventSinkParked, EventSinkPaused, EventSinkResumed, EventSinkSet,
 };
 use model::{
-    Doc, Event, EventSinkSettings, EventSinkTarget, KAFKA_SINK_EPOCH, ParkEventSink, Rejection,
-    SetEventCursor, SetEventSink, cursor_of_sink,
+    Doc, Event, EventSinkSettings, EventSinkTarget, KAFKA_SINK_EPOCH, OTLP_TRACES_EPOCH, OtlpSignal,
+    ParkEventSink, Rejection, SetEventCursor, SetEventSink, cursor_of_sink,
 };
 use state::State;
 use state::sink::{Sink, Status};
@@ -43,9 +43,13 @@ const REASON_MAX: usize = 512;
 pub(crate) fn set(state: &State, ctx: &Context, wanted: &SetEventSink) -> Result<Decision, Rejection> {
     let SetEventSink { name, settings, events, start } = wanted;
     check(name, settings)?;
-    let is_kafka = matches!(settings.target, EventSinkTarget::Kafka { .. });
-    if is_kafka && state.epoch() < KAFKA_SINK_EPOCH {
-        return Err(Rejection::EpochTooLow { needed: KAFKA_SINK_EPOCH, epoch: state.epoch() });
+    let needed = match settings.target {
+        EventSinkTarget::Kafka { .. } => KAFKA_SINK_EPOCH,
+        EventSinkTarget::Otlp { signal: OtlpSignal::Traces, .. } => OTLP_TRACES_EPOCH,
+        _ => 0,
+    };
+    if state.epoch() < needed {
+        return Err(Rejection::EpochTooLow { needed, epoch: state.epoch() });
     }
     let before = state.sinks.get(name);
     if before.is_none() && state.sinks.len() >= SINKS_MAX {
@@ -143,7 +147,7 @@ fn check(name: &str, settings: &EventSinkSettings) -> Result<(), Rejection> {
 
 fn check_target(target: &EventSinkTarget) -> Result<(), Rejection> {
     match target {
-        EventSinkTarget::Webhook { url } | EventSinkTarget::Otlp { url } => {
+        EventSinkTarget::Webhook { url } | EventSinkTarget::Otlp { url, .. } => {
             let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
             if url.len() > ADDRESS_MAX || rest.is_none_or(|rest| !is_word(rest)) {
                 return invalid("URL", "http:// or https:// with a host, at most 2048 bytes");

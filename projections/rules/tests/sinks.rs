@@ -3,7 +3,8 @@
 use base::{Duration, Index};
 use model::{
     Command, EventCursorSettings, EventPosition, EventSinkSettings, EventSinkTarget, FIRST_EPOCH,
-    KAFKA_SINK_EPOCH, ParkEventSink, Rejection, SetEventCursor, SetEventSink, SyslogTransport, VariableKey,
+    KAFKA_SINK_EPOCH, OTLP_TRACES_EPOCH, OtlpSignal, ParkEventSink, Rejection, SetEventCursor, SetEventSink,
+    SyslogTransport, VariableKey,
 };
 use rules::Decision;
 use rules::sink::SINKS_MAX;
@@ -129,6 +130,26 @@ fn a_sink_of_kafka_waits_until_every_server_knows_it() {
     world.check_replay();
 }
 
+/// Servers of the release before would send logs where traces are wanted.
+#[test]
+fn a_sink_of_traces_waits_until_every_server_knows_it() {
+    let of = |signal| {
+        move |wanted: &mut SetEventSink| {
+            wanted.settings.target =
+                EventSinkTarget::Otlp { url: "https://collector/v1/traces".into(), signal };
+        }
+    };
+    let mut world = World::new();
+    let too_early = Rejection::EpochTooLow { needed: OTLP_TRACES_EPOCH, epoch: FIRST_EPOCH };
+    assert_eq!(set(&mut world, of(OtlpSignal::Traces)), Err(too_early));
+    set(&mut world, of(OtlpSignal::Logs)).unwrap();
+    world.submit(Command::RaiseEpoch { epoch: OTLP_TRACES_EPOCH }).unwrap();
+    set(&mut world, of(OtlpSignal::Traces)).unwrap();
+    let target = &world.state.sinks.get("billing").unwrap().settings.target;
+    assert!(matches!(target, EventSinkTarget::Otlp { signal: OtlpSignal::Traces, .. }));
+    world.check_replay();
+}
+
 #[test]
 fn what_no_sink_can_be_is_refused_with_its_field() {
     let mut world = World::new();
@@ -138,6 +159,7 @@ fn what_no_sink_can_be_is_refused_with_its_field() {
         let (address, app_name) = (address.into(), app_name.into());
         EventSinkTarget::Syslog { address, transport: SyslogTransport::Udp, facility, app_name }
     };
+    let otlp = |url: &str, signal| EventSinkTarget::Otlp { url: url.into(), signal };
     let kafka = |address: &str, topic: &str| EventSinkTarget::Kafka {
         address: address.into(),
         topic: topic.into(),
@@ -173,7 +195,8 @@ fn what_no_sink_can_be_is_refused_with_its_field() {
         (syslog("logs", 16, "sojourn"), "Address"),
         (syslog("logs:601", 24, "sojourn"), "Facility"),
         (syslog("logs:601", 16, "two words"), "AppName"),
-        (EventSinkTarget::Otlp { url: "http://u:p@a/v1/logs".into() }, "URL"),
+        (otlp("http://u:p@a/v1/logs", OtlpSignal::Logs), "URL"),
+        (otlp("ftp://a/v1/traces", OtlpSignal::Traces), "URL"),
         (kafka("a:9092,b", "events"), "Address"),
         (kafka("a:9092", "two words"), "Subject"),
         (kafka("a:9092", ".."), "Subject"),

@@ -50,9 +50,13 @@ impl World {
     }
 
     pub fn submit_as(&mut self, actor: Actor, command: Command) -> Result<Decision, Rejection> {
+        self.submit_request(Request::unnamed(actor, command))
+    }
+
+    /// The same for one that may have a name, which nothing looks up here.
+    pub fn submit_request(&mut self, request: Request) -> Result<Decision, Rejection> {
         let index = self.state.index.next();
         let mut ctx = Context::new(index, self.now, index.0);
-        let request = Request::unnamed(actor, command);
         let decision = decide(&self.state, &mut ctx, &request.actor, &request.command)?;
         if !decision.events.is_empty() {
             let record =

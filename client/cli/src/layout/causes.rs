@@ -81,6 +81,9 @@ fn line(style: &OutputStyle, fact: &ChainFact, depth: usize, how: &str) -> Strin
 
 fn notes(chain: &EventChain) -> String {
     let mut text = String::new();
+    if !chain.trace_id.is_empty() {
+        text += &format!("Trace {}\n", chain.trace_id);
+    }
     if chain.cut_short {
         text += "There is more than was followed.\n";
     }
@@ -146,13 +149,14 @@ mod tests {
             ]
             .into(),
             hidden: 1,
+            trace_id: "77".repeat(16),
             ..EventChain::default()
         };
         assert_eq!(
             effects(&style, &down),
             format!(
                 "6:0 {end} Registered {tail} (request)\n  plan: 8:1 {end} Placed {tail}\n    \
-                 allocation: 7:0 {end} Reported {tail}\n1 fact that you may not see.\n"
+                 allocation: 7:0 {end} Reported {tail}\nTrace 77777777777777777777777777777777\n1 fact that you may not see.\n"
             )
         );
     }

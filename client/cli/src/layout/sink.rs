@@ -79,7 +79,9 @@ fn sending(style: &OutputStyle, sink: &EventSink) -> Vec<(&'static str, String)>
 
 fn target(sink: &EventSink) -> String {
     match sink.kind.as_str() {
-        "webhook" | "otlp" => sink.url.clone(),
+        "webhook" => sink.url.clone(),
+        "otlp" if sink.signal == "traces" => format!("{} (traces)", sink.url),
+        "otlp" => sink.url.clone(),
         "nats" | "kafka" if sink.tls => format!("{} {} (TLS)", sink.address, sink.subject),
         "nats" | "kafka" => format!("{} {}", sink.address, sink.subject),
         "syslog" => format!("{}://{} {} {}", sink.transport, sink.address, sink.facility, sink.app_name),
@@ -130,6 +132,13 @@ mod tests {
             ..sink.clone()
         };
         assert!(block(&style, &kafka).contains("Target          = a:9093,b:9093 events (TLS)\n"));
+        let otlp = EventSink {
+            kind: "otlp".into(),
+            url: "https://collector/v1/traces".into(),
+            signal: "traces".into(),
+            ..sink.clone()
+        };
+        assert!(block(&style, &otlp).contains("Target          = https://collector/v1/traces (traces)\n"));
         let elsewhere = block(&style, &EventSink { reported: false, ..sink });
         assert!(elsewhere.contains("known to the leader"), "{elsewhere}");
     }

@@ -20,22 +20,22 @@ const SECRET: &str = "whsec_c2lua3MtYXJlLXNpZ25lZC13aXRoLXRoaXM=";
 
 /// What one request brought.
 #[derive(Clone, Debug)]
-struct Received {
+pub(super) struct Received {
     webhook_id: String,
     signature: String,
-    event: Value,
+    pub event: Value,
 }
 
 /// A receiver of webhooks. While it has no status it refuses connections.
-struct Receiver {
-    address: SocketAddr,
+pub(super) struct Receiver {
+    pub address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
     status: Arc<AtomicU16>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Receiver {
-    fn start(address: SocketAddr, status: u16) -> Receiver {
+    pub fn start(address: SocketAddr, status: u16) -> Receiver {
         let listener = TcpListener::bind(address).unwrap();
         let receiver = Receiver {
             address: listener.local_addr().unwrap(),
@@ -57,11 +57,11 @@ impl Receiver {
         receiver
     }
 
-    fn set(&self, status: u16) {
+    pub fn set(&self, status: u16) {
         self.status.store(status, Ordering::SeqCst);
     }
 
-    fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 
@@ -130,7 +130,7 @@ fn jobs(received: &[Received]) -> Vec<String> {
     seen.iter().map(|one| one.event["data"]["Key"].as_str().unwrap().to_string()).collect()
 }
 
-fn apply(agent: &Agent, directory: &Path, text: &str) -> String {
+pub(super) fn apply(agent: &Agent, directory: &Path, text: &str) -> String {
     let file = directory.join("sink.hcl");
     std::fs::write(&file, text).unwrap();
     agent.run(&["sink", "apply", file.to_str().unwrap()]).expect_success()
@@ -264,14 +264,14 @@ fn a_sink_that_fails_too_often_is_parked_until_somebody_says_so() {
 }
 
 /// Three servers whose leaders die.
-struct Servers {
+pub(super) struct Servers {
     places: Vec<AgentConfig>,
     agents: Vec<Agent>,
-    registered: usize,
+    pub registered: usize,
 }
 
 impl Servers {
-    fn launch(directory: &Path) -> Servers {
+    pub fn launch(directory: &Path) -> Servers {
         let all: Vec<Host> = (0..3).map(|_| Host::local()).collect();
         let member = |nth: usize| AgentConfig::member(directory, &format!("server-{nth}"), &all[nth], &all);
         let places: Vec<AgentConfig> = (0..3).map(member).collect();
@@ -287,7 +287,7 @@ impl Servers {
         eventually("a server leads", || self.places.iter().position(leads))
     }
 
-    fn has_sink(&self, name: &str, wanted: &Value) {
+    pub fn has_sink(&self, name: &str, wanted: &Value) {
         let at = self.places[self.leader()].http;
         until("there is a sink", || {
             let answer = http::put(at, &format!("/v1/event/sink/{name}"), wanted);
@@ -296,7 +296,7 @@ impl Servers {
     }
 
     /// Jobs that are placed nowhere, whoever takes them.
-    fn register_some(&mut self) {
+    pub fn register_some(&mut self) {
         for _ in 0..10 {
             let mut job = job(&format!("job-{}", self.registered), json!({"command": "/bin/true"}));
             job["Datacenters"] = json!(["nowhere"]);
@@ -310,7 +310,7 @@ impl Servers {
         }
     }
 
-    fn lose_leader(&mut self) {
+    pub fn lose_leader(&mut self) {
         let dying = self.leader();
         self.agents.remove(dying).kill();
         self.register_some();

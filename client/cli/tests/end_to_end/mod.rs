@@ -53,6 +53,7 @@ mod support;
 mod templates;
 mod tls;
 mod top;
+mod traces;
 mod variables;
 mod vault;
 mod watching;

@@ -261,6 +261,8 @@ export interface EvalWhy {
 export interface EventChain {
   /** What was asked about: an event, a fact or a request. */
   ID: string;
+  /** The trace that a sink of traces sends this under. Empty where some of what led to it is hidden. */
+  TraceID: string;
   Facts: ChainFact[] | null;
   /** There is more than was followed. */
   CutShort: boolean;
@@ -371,6 +373,8 @@ export interface EventSink {
   Kind: string;
   /** Of a webhook, or of a collector of OpenTelemetry. */
   URL: string;
+  /** Of a collector: `logs` or `traces`. */
+  Signal: string;
   /** `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas. */
   Address: string;
   /** Of the messages in NATS; of Kafka the topic. */
@@ -442,6 +446,8 @@ export interface EventSinkRequest {
   Kind?: string;
   /** Of a webhook, or of a collector of OpenTelemetry. */
   URL?: string;
+  /** Of a collector: `logs` or `traces`; `logs` unless given. */
+  Signal?: string;
   /** `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas. */
   Address?: string;
   /** Of the messages in NATS; of Kafka the topic. */

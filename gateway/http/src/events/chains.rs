@@ -6,7 +6,7 @@ use axum::extract::{Path, State as With};
 use axum::routing::get;
 use base::Index;
 use feed::{FeedError, requester};
-use history::{Chain, Direction, Fact, HistoryError, Position, Scope, Start};
+use history::{Chain, Direction, Fact, History, HistoryError, Position, Scope, Start, TraceId};
 use model::RequestId;
 
 use super::histories::{PATIENCE, answered, blocking, failed, moment};
@@ -51,18 +51,37 @@ async fn chain(server: AppState, id: String, read: Read<Each>, direction: Direct
                 Scope::Cluster | Scope::Unknown => false,
             }
     };
-    let walk = move || match history.chain(start, direction, index, PATIENCE, may_see) {
+    let walk = move || match walk(&history, start, direction, index, may_see) {
         Err(HistoryError::Gone { oldest }) => Err(gone(oldest)),
         walked => walked.map_err(|error| failed(&error)),
     };
-    let Chain { facts, cut_short, gone, hidden } = blocking(walk).await?;
+    let (Chain { facts, cut_short, gone, hidden }, trace) = blocking(walk).await?;
     if facts.is_empty() {
         // Only who may see everything learns that something is not there.
         let is_unknown = hidden == 0 && read.access.acl.is_management();
         return Err(if is_unknown { unknown(start) } else { denied() });
     }
     let facts = facts.iter().map(fact).collect::<Vec<_>>().into();
-    answered(&server, index, &EventChain { id, facts, cut_short, gone, hidden: hidden as u64 })
+    let trace_id = trace.map(|trace| trace.to_string()).unwrap_or_default();
+    answered(&server, index, &EventChain { id, trace_id, facts, cut_short, gone, hidden: hidden as u64 })
+}
+
+/// The chain, and its trace if all of it may be seen: that names the request which the chain may end with.
+fn walk(
+    history: &History,
+    start: Start,
+    direction: Direction,
+    index: Index,
+    may_see: impl Fn(&Scope) -> bool,
+) -> Result<(Chain, Option<TraceId>), HistoryError> {
+    let chain = history.chain(start, direction, index, PATIENCE, &may_see)?;
+    // What led to it decides, whichever way is asked for.
+    let hidden = match direction {
+        Direction::Causes => chain.hidden,
+        Direction::Effects => history.chain(start, Direction::Causes, index, PATIENCE, may_see)?.hidden,
+    };
+    let trace = if hidden > 0 { None } else { history.trace(start, index, PATIENCE)? };
+    Ok((chain, trace))
 }
 
 /// An event of the stream, `INDEX.ORDINAL`; a fact of the log, `INDEX:ORDINAL`; or a request by its name.

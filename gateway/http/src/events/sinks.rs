@@ -12,8 +12,8 @@ use feed::{Feed, FeedError, Recent};
 use metrics::Gauge;
 use model::document::Timestamp;
 use model::{
-    Command, EventCursorSettings, EventSinkSettings, EventSinkTarget, SetEventSink, SyslogTransport,
-    VariableKey, cursor_of_sink,
+    Command, EventCursorSettings, EventSinkSettings, EventSinkTarget, OtlpSignal, SetEventSink,
+    SyslogTransport, VariableKey, cursor_of_sink,
 };
 use serde_json::Value;
 use state::State;
@@ -34,6 +34,7 @@ const FILE_BYTES: u64 = 64 << 20;
 const FILES: u32 = 4;
 const FACILITY: &str = "local0";
 const APP_NAME: &str = "sojourn";
+const SIGNALS: [(&str, OtlpSignal); 2] = [("logs", OtlpSignal::Logs), ("traces", OtlpSignal::Traces)];
 const TRANSPORTS: [(&str, SyslogTransport); 3] =
     [("udp", SyslogTransport::Udp), ("tcp", SyslogTransport::Tcp), ("tls", SyslogTransport::Tls)];
 
@@ -160,9 +161,10 @@ fn settings(wanted: &EventSinkRequest) -> Result<EventSinkSettings, Failure> {
 /// As [`settings`].
 fn target(wanted: &EventSinkRequest) -> Result<EventSinkTarget, Failure> {
     let EventSinkRequest { kind, url, address, subject, tls, transport, facility, app_name, .. } = wanted;
-    let EventSinkRequest { max_bytes, max_files, .. } = wanted;
-    let of_kinds: [(_, &[&str], _); 9] = [
+    let EventSinkRequest { max_bytes, max_files, signal, .. } = wanted;
+    let of_kinds: [(_, &[&str], _); 10] = [
         ("URL", &["webhook", "otlp"], !url.is_empty()),
+        ("Signal", &["otlp"], !signal.is_empty()),
         ("Address", &["nats", "kafka", "syslog"], !address.is_empty()),
         ("Subject", &["nats", "kafka"], !subject.is_empty()),
         ("TLS", &["nats", "kafka"], *tls),
@@ -191,7 +193,7 @@ fn target(wanted: &EventSinkRequest) -> Result<EventSinkTarget, Failure> {
             facility: facility_of(facility)?,
             app_name: if app_name.is_empty() { APP_NAME.to_string() } else { app_name.clone() },
         },
-        "otlp" => EventSinkTarget::Otlp { url: url.clone() },
+        "otlp" => EventSinkTarget::Otlp { url: url.clone(), signal: signal_of(signal)? },
         "kafka" if !cfg!(feature = "kafka") => {
             let text = "Kind: this program was built without kafka, the feature that sends to it";
             return Err(Failure::invalid(text));
@@ -211,6 +213,15 @@ fn transport_of(text: &str) -> Result<SyslogTransport, Failure> {
     let found = TRANSPORTS.into_iter().find(|(name, _)| *name == text);
     let expected = || Failure::invalid(format!("Transport: expected udp, tcp or tls, not {text:?}"));
     found.map(|(_, transport)| transport).ok_or_else(expected)
+}
+
+fn signal_of(text: &str) -> Result<OtlpSignal, Failure> {
+    if text.is_empty() {
+        return Ok(OtlpSignal::default());
+    }
+    let found = SIGNALS.into_iter().find(|(name, _)| *name == text);
+    let expected = || Failure::invalid(format!("Signal: expected logs or traces, not {text:?}"));
+    found.map(|(_, signal)| signal).ok_or_else(expected)
 }
 
 fn facility_of(text: &str) -> Result<u8, Failure> {
@@ -308,7 +319,11 @@ fn view(feed: &Feed, recent: &Recent, state: &State, name: &str, sink: &Sink) ->
             shown.transport = name.unwrap_or_default().to_string();
             shown.facility = syslog::FACILITIES.get(usize::from(*facility)).unwrap_or(&"").to_string();
         }
-        EventSinkTarget::Otlp { url } => (shown.kind, shown.url) = ("otlp".to_string(), url.clone()),
+        EventSinkTarget::Otlp { url, signal } => {
+            (shown.kind, shown.url) = ("otlp".to_string(), url.clone());
+            let name = SIGNALS.into_iter().find(|(_, known)| known == signal).map(|(name, _)| name);
+            shown.signal = name.unwrap_or_default().to_string();
+        }
         EventSinkTarget::Kafka { address, topic, tls } => {
             shown.kind = "kafka".to_string();
             (shown.address, shown.subject, shown.tls) = (address.clone(), topic.clone(), *tls);

@@ -51,10 +51,12 @@ async fn a_report_is_followed_back_to_the_request_and_forth_from_it() {
     let root = json!({"Root": "request", "RequestID": REQUEST, "Actor": "anonymous", "Command": "RegisterJob",
         "Object": "job/default/web", "Depth": 4});
     assert_holds(&facts[4], &root);
-    assert_holds(&causes, &json!({"CutShort": false, "Gone": false, "Hidden": 0}));
+    let trace = REQUEST.replace('-', "");
+    assert_holds(&causes, &json!({"CutShort": false, "Gone": false, "Hidden": 0, "TraceID": trace}));
 
     let effects = cluster.get(&format!("/v1/event/{REQUEST}/effects")).await.json();
     assert_eq!(events(&effects)[..2], ["JobRegistered", "EvalCreated"]);
+    assert_eq!(effects["TraceID"], *trace);
     assert!(events(&effects).contains(&"AllocReported"), "{effects}");
 
     // The same event as the stream names it: a position among what is listed, not among the facts.

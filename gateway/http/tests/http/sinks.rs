@@ -66,6 +66,14 @@ async fn what_no_sink_can_be_is_refused_and_changes_nothing() {
         ),
         (json!({"Kind": "syslog", "Address": "a"}), "Address: expected HOST:PORT"),
         (json!({"Kind": "otlp"}), "URL: expected"),
+        (
+            json!({"Kind": "otlp", "URL": "http://a/", "Signal": "spans"}),
+            "Signal: expected logs or traces, not \"spans\"",
+        ),
+        (
+            json!({"Kind": "webhook", "URL": "http://a/", "Signal": "traces"}),
+            "Signal: is of sinks of the kind otlp, and Kind is \"webhook\"",
+        ),
         (json!({"Kind": "kafka", "Subject": "events"}), "Address: expected HOST:PORT, or several"),
         (json!({"Kind": "kafka", "Address": "a:9092"}), "Subject: expected a topic of Kafka"),
         (json!({"Kind": "kafka", "URL": "http://a/"}), "URL: is of sinks of the kind webhook or otlp"),
@@ -116,6 +124,9 @@ async fn sinks_of_all_kinds_are_shown_as_they_were_asked_for() {
         "AppName": "prod"});
     assert_holds(&cluster.put("/v1/event/sink/s", &wanted).await.json(), &wanted);
     let wanted = json!({"Kind": "otlp", "URL": "https://collector/v1/logs"});
+    assert_holds(&cluster.put("/v1/event/sink/o", &wanted).await.json(), &wanted);
+    assert_eq!(cluster.get("/v1/event/sink/o").await.json()["Signal"], "logs");
+    let wanted = json!({"Kind": "otlp", "URL": "https://collector/v1/traces", "Signal": "traces"});
     assert_holds(&cluster.put("/v1/event/sink/o", &wanted).await.json(), &wanted);
     let wanted = json!({"Kind": "nats", "Address": "nats:4222", "Subject": "events", "TLS": true});
     assert_holds(&cluster.put("/v1/event/sink/n", &wanted).await.json(), &wanted);

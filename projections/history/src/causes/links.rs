@@ -71,7 +71,7 @@ impl Mates {
 
 impl Reading<'_> {
     /// What the fact followed from, the nearest reason first.
-    pub fn causes(&mut self, at: Position, event: &Event) -> Result<Vec<Link>, HistoryError> {
+    pub(crate) fn causes(&mut self, at: Position, event: &Event) -> Result<Vec<Link>, HistoryError> {
         let Some(batch) = self.batch(at.index)? else { return Ok(Vec::new()) };
         let mates = Mates::of(&batch, at);
         let mut found = Vec::new();
@@ -225,14 +225,14 @@ impl Reading<'_> {
         Ok(found)
     }
 
-    fn creation(&mut self, eval: EvalId) -> Result<Option<Position>, HistoryError> {
+    pub(crate) fn creation(&mut self, eval: EvalId) -> Result<Option<Position>, HistoryError> {
         let first = self.shared.index.first_about(&Object::Eval(eval))?;
         let Some(first) = first else { return Ok(None) };
         let event = self.event(first)?;
         Ok(event.is_some_and(|event| matches!(event, Event::EvalCreated(_))).then_some(first))
     }
 
-    fn newest_of(
+    pub(crate) fn newest_of(
         &mut self,
         alloc: AllocId,
         before: Position,
@@ -316,7 +316,7 @@ fn is_decision(event: &Event) -> bool {
     )
 }
 
-fn is_report(event: &Event) -> bool {
+pub(crate) fn is_report(event: &Event) -> bool {
     matches!(event, Event::AllocReported(_))
 }
 

@@ -17,7 +17,8 @@ use model::{Actor, CommandKind, Event, JobKey, NodeId, RequestId, VariableKey};
 use crate::entries::Position;
 use crate::history::{History, HistoryError};
 use crate::line::Line;
-use reading::Reading;
+pub(crate) use links::is_report;
+pub(crate) use reading::Reading;
 
 /// Facts of one chain, those that it began with included.
 pub const CHAIN_FACTS_MAX: usize = 256;
@@ -209,7 +210,7 @@ impl History {
 impl Reading<'_> {
     /// # Errors
     /// [`HistoryError::Gone`] when it is no longer kept.
-    fn first(&mut self, start: Start) -> Result<Vec<Position>, HistoryError> {
+    pub(crate) fn first(&mut self, start: Start) -> Result<Vec<Position>, HistoryError> {
         let (indexes, wanted) = match start {
             Start::Fact(at) => (vec![at.index], Some(at.ordinal)),
             Start::Request(request) => (self.shared.index.of_request(request, REQUEST_BATCHES_MAX)?, None),

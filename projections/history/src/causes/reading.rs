@@ -18,7 +18,7 @@ const READS_MAX: usize = 4096;
 const HELD_MAX: usize = 64;
 
 /// Reads facts for one walk, each batch once as long as it is held.
-pub(super) struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     pub shared: &'a Shared,
     batches: BTreeMap<Index, Arc<Batch>>,
     reads: usize,
@@ -31,6 +31,11 @@ pub(super) struct Reading<'a> {
 impl Reading<'_> {
     pub fn of(shared: &Shared) -> Reading<'_> {
         Reading { shared, batches: BTreeMap::new(), reads: 0, cut_short: false, gone: false }
+    }
+
+    /// Another walk begins, with what is held.
+    pub fn renew(&mut self) {
+        self.reads = 0;
     }
 
     /// `None` for what is no longer kept, was never there, or is one too many.

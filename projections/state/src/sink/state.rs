@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Index, StableHash, Time};
-use model::{EventPosition, EventSinkSettings, EventSinkTarget};
+use model::{EventPosition, EventSinkSettings, EventSinkTarget, OtlpSignal};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::Domain;
@@ -171,9 +171,14 @@ fn hash(name: &str, sink: &Sink) -> u64 {
             hash.word(u64::from(*facility));
             hash.text(app_name);
         }
-        EventSinkTarget::Otlp { url } => {
+        EventSinkTarget::Otlp { url, signal } => {
             hash.word(5);
             hash.text(url);
+            // Digests of sinks of logs stay what they were.
+            match signal {
+                OtlpSignal::Logs => {}
+                OtlpSignal::Traces => hash.word(1),
+            }
         }
         EventSinkTarget::Kafka { address, topic, tls } => {
             hash.pair(6, u64::from(*tls));

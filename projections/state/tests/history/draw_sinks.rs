@@ -2,7 +2,9 @@
 
 use base::{Duration, Index, Rng};
 use model::event::*;
-use model::{Doc, EventPosition, EventSinkSettings, EventSinkTarget, SyslogTransport, VariableKey};
+use model::{
+    Doc, EventPosition, EventSinkSettings, EventSinkTarget, OtlpSignal, SyslogTransport, VariableKey,
+};
 use state::State;
 
 /// Chance of their own, so that all else in a history stays as it was without sinks.
@@ -49,7 +51,10 @@ fn settings(rng: &mut Rng) -> EventSinkSettings {
             facility: rng.below(24) as u8,
             app_name: "sojourn".into(),
         },
-        3 => EventSinkTarget::Otlp { url: "https://example.com/v1/logs".into() },
+        3 => {
+            let signal = if rng.below(2) == 0 { OtlpSignal::Traces } else { OtlpSignal::Logs };
+            EventSinkTarget::Otlp { url: "https://example.com/otlp".into(), signal }
+        }
         4 => {
             let (address, topic) = ("kafka:9092".into(), "sojourn.events".into());
             EventSinkTarget::Kafka { address, topic, tls: rng.below(2) == 0 }

@@ -64,6 +64,7 @@ fn block(mut section: Section) -> Result<(String, EventSinkRequest), Diagnostics
     let wanted = EventSinkRequest {
         kind: section.take("kind")?.unwrap_or_default(),
         url: section.take("url")?.unwrap_or_default(),
+        signal: section.take("signal")?.unwrap_or_default(),
         address: section.take("address")?.unwrap_or_default(),
         subject: section.take("subject")?.unwrap_or_default(),
         tls: section.take("tls")?.unwrap_or_default(),
@@ -111,6 +112,14 @@ mod tests {
             ("tls", "local3", "prod")
         );
         assert!(read.tls);
+    }
+
+    #[test]
+    fn what_a_collector_is_sent_is_read() {
+        let text =
+            "sink \"t\" {\n  kind = \"otlp\"\n  url = \"http://a/v1/traces\"\n  signal = \"traces\"\n}\n";
+        let (_, read) = from_hcl(&Source::new("sink.hcl", text.to_string())).unwrap();
+        assert_eq!((read.kind.as_str(), read.signal.as_str()), ("otlp", "traces"));
     }
 
     #[test]

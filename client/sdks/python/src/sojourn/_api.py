@@ -286,6 +286,8 @@ class EventChain(TypedDict):
 
     # What was asked about: an event, a fact or a request.
     ID: str
+    # The trace that a sink of traces sends this under. Empty where some of what led to it is hidden.
+    TraceID: str
     Facts: list[ChainFact] | None
     # There is more than was followed.
     CutShort: bool
@@ -406,6 +408,8 @@ class EventSink(TypedDict):
     Kind: str
     # Of a webhook, or of a collector of OpenTelemetry.
     URL: str
+    # Of a collector: `logs` or `traces`.
+    Signal: str
     # `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     Address: str
     # Of the messages in NATS; of Kafka the topic.
@@ -479,6 +483,8 @@ class EventSinkRequest(TypedDict, total=False):
     Kind: str
     # Of a webhook, or of a collector of OpenTelemetry.
     URL: str
+    # Of a collector: `logs` or `traces`; `logs` unless given.
+    Signal: str
     # `HOST:PORT` of a NATS or syslog server; of brokers of Kafka, one or several with commas.
     Address: str
     # Of the messages in NATS; of Kafka the topic.

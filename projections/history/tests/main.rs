@@ -1,5 +1,6 @@
 //! One program: what the tests have in common is compiled once.
 
 mod chain;
+mod kept_facts;
 mod life;
 mod moments;

@@ -209,6 +209,7 @@ impl Cluster {
                 segment_bytes: 64 << 20,
                 retention: raft::RETENTION,
                 archive: None,
+                keep: None,
                 tail: raft::TAIL,
                 found: if count == 1 { Found::Alone } else { Found::Wait },
                 timings: Timings::default(),

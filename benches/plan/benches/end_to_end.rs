@@ -31,6 +31,7 @@ fn main() {
         segment_bytes: 64 << 20,
         retention: raft::RETENTION,
         archive: None,
+        keep: None,
         tail: raft::TAIL,
         found: raft::Found::Alone,
         timings: raft::Timings::default(),

@@ -29,6 +29,7 @@ fn append(c: &mut Criterion) {
             segment_bytes: 64 << 20,
             retention: raft::RETENTION,
             archive: None,
+            keep: None,
             tail: raft::TAIL,
             found: raft::Found::Alone,
             timings: raft::Timings::default(),

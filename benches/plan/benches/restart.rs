@@ -93,8 +93,13 @@ fn restarted(dir: &Path) -> (Store, State) {
 }
 
 fn open(dir: &Path) -> Store {
-    let settings =
-        Settings { segment_bytes: 1 << 20, retention: RETENTION, archive: None, driving: Driving::Threads };
+    let settings = Settings {
+        segment_bytes: 1 << 20,
+        retention: RETENTION,
+        archive: None,
+        keep: None,
+        driving: Driving::Threads,
+    };
     let files = Arc::new(Directory::open(dir).unwrap());
     Store::open(files, settings, Arc::new(|why| panic!("{why}"))).unwrap()
 }

@@ -30,6 +30,7 @@ impl WrittenLog {
             segment_bytes: SEGMENT_BYTES,
             retention: RETENTION,
             archive: None,
+            keep: None,
             driving: Driving::Threads,
         };
         let files = Arc::new(Directory::open(dir).expect("the directory of a bench can be used"));

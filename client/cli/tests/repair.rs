@@ -200,8 +200,13 @@ impl DamagedLog {
 }
 
 fn open(log: &Path) -> Result<Store, StoreError> {
-    let settings =
-        Settings { segment_bytes: 1024, retention: RETENTION, archive: None, driving: Driving::Threads };
+    let settings = Settings {
+        segment_bytes: 1024,
+        retention: RETENTION,
+        archive: None,
+        keep: None,
+        driving: Driving::Threads,
+    };
     Store::open(Arc::new(Directory::open(log)?), settings, Arc::new(|why| panic!("{why}")))
 }
 

@@ -45,6 +45,18 @@ impl Client {
         self.send(self.request(Method::GET, "/v1/operator/history/export", query)).await
     }
 
+    /// As [`Client::verify_history_file`], of the first file of kept facts that does not end below an index. Ours.
+    pub async fn verify_kept_file(&self, from: u64) -> Result<HistoryFileVerified, Error> {
+        let query = Query::new().with("from", from.to_string()).flag("kept", true);
+        Ok(self.get("/v1/operator/history/verify", query).await?.value)
+    }
+
+    /// A copy of that file, as it comes. Ours.
+    pub async fn export_kept_file(&self, from: u64) -> Result<Response, Error> {
+        let query = Query::new().with("from", from.to_string()).flag("kept", true);
+        self.send(self.request(Method::GET, "/v1/operator/history/export", query)).await
+    }
+
     /// `GET /v1/event/:id/causes`: what led to an event, a fact or what a request changed. Ours.
     pub async fn event_causes(&self, id: &str) -> Result<EventChain, Error> {
         Ok(self.get(&format!("/v1/event/{}/causes", segment(id)), Query::new()).await?.value)

@@ -1,6 +1,6 @@
 //! What was true: the life of an allocation, one line a transition. Ours alone.
 
-use model::document::{List, Map, Timestamp};
+use model::document::{Job, List, Map, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The answer of `GET /v1/allocation/:id/history`: oldest first.
@@ -23,6 +23,35 @@ pub struct ObjectHistory {
     pub lines: List<HistoryLine>,
     /// There is more, and older, than what is shown.
     pub cut_short: bool,
+    /// From this index on every fact is there. What is older is gone, but for what `Kept` names.
+    pub whole_from: u64,
+    /// Of which older parts of the log which kinds of facts are kept, oldest first. Between them nothing is.
+    pub kept: List<KeptHistory>,
+    /// With `documents`, of a job alone: what each of its facts left of which the state is gone, as far as they say. The newest 500.
+    pub documents: List<KeptDocument>,
+}
+
+/// A part of the log of which facts of some kinds are kept.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct KeptHistory {
+    pub first_index: u64,
+    pub last_index: u64,
+    /// Of the first and of the last batch that is left; null where none is.
+    pub first_time: Option<Timestamp>,
+    pub last_time: Option<Timestamp>,
+    /// `job`, `variable` and so on.
+    pub kinds: List<String>,
+    pub facts: u64,
+}
+
+/// A job as it was after a fact, without what followed from other objects, as its status does.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct KeptDocument {
+    pub index: u64,
+    /// Null where it was purged.
+    pub document: Option<Job>,
 }
 
 /// One fact about an object.
@@ -242,6 +271,27 @@ pub struct HistoryStorage {
     pub log_oldest_index: u64,
     /// Null without one.
     pub archive: Option<HistoryArchive>,
+    /// What is kept of older facts; null where nothing is.
+    pub kept: Option<HistoryKept>,
+}
+
+/// Facts of chosen kinds that are older than all history in the log and the archive.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HistoryKept {
+    /// What is kept of history that leaves from now on: `history.keep` in the configuration.
+    pub kinds: List<String>,
+    /// What there is, oldest first.
+    pub parts: List<KeptHistory>,
+    /// The files with it, their bytes, and how many they have when they are not compressed.
+    pub files: u64,
+    pub bytes: u64,
+    pub raw_bytes: u64,
+    pub max_bytes: u64,
+    /// Names of files that are not as they were written.
+    pub damaged: List<String>,
+    /// Why nothing could be kept the last time; empty if it could.
+    pub failed: String,
 }
 
 /// What was removed from the log, compressed.

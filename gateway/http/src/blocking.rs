@@ -224,7 +224,7 @@ impl AppState {
         let opened = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             let state = index_of(&history, as_of).and_then(|index| history.state_at(index));
-            state.map_err(|error| past("as_of", &error))
+            state.map_err(|error| past("as_of", &error, &history))
         });
         Ok((opened.await??, known_leader))
     }
@@ -290,15 +290,28 @@ pub(crate) fn index_of(history: &History, moment: AsOf) -> Result<Index, History
         AsOf::Index(index) => Ok(index),
         AsOf::Time(time) if time > now() => Err(HistoryError::Ahead { newest: history.newest() }),
         AsOf::Time(time) => history.index_at(time),
-        AsOf::Ago(span) => history.index_at(Time(now().0.saturating_sub(span.0))),
+        AsOf::Ago(span) => history.index_at(ago(span)),
     }
 }
 
+pub(crate) fn ago(span: base::Duration) -> Time {
+    Time(now().0.saturating_sub(span.0))
+}
+
 /// Why the moment that a parameter names cannot be read.
-pub(crate) fn past(parameter: &str, error: &HistoryError) -> Failure {
+pub(crate) fn past(parameter: &str, error: &HistoryError, history: &History) -> Failure {
     match error {
         HistoryError::Gone { oldest } => {
-            let text = format!("{parameter}: what was then is no longer kept: the oldest index is {oldest}");
+            let mut text =
+                format!("{parameter}: what was then is no longer kept: the oldest index is {oldest}");
+            if let (_, spans) = history.kept()
+                && let (Some(first), Some(last)) = (spans.first(), spans.last())
+            {
+                text += &format!(
+                    ". From index {} on {} facts are kept: /v1/history and the histories of objects have them",
+                    first.first, last.kinds
+                );
+            }
             Failure::gone(text, *oldest)
         }
         HistoryError::Ahead { newest } => {

@@ -132,19 +132,29 @@ pub trait Snapshots: Send + Sync + 'static {
     fn restore(&self, file: FileStream) -> BoxFuture<'_, Result<(), ClusterError>>;
 }
 
+/// Which files of history are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entries {
+    /// Those of the log and of the archive.
+    All,
+    /// Those of facts that are kept of older entries.
+    Kept,
+}
+
 /// The files in which this server keeps history. What reads one blocks.
 pub trait HistoryFiles: Send + Sync + 'static {
     fn status(&self) -> HistoryStatus;
 
-    /// Reads the file that a batch is in and compares all of it with its checksums; `None` when that batch is not committed.
+    /// Reads the file that a batch is in and compares all of it with its checksums; `None` when that batch is not committed. Of
+    /// kept facts it is the first file that does not end below the index, and `None` when there is none.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] where it is not what was written, [`StoreError::Compacted`] when it is no longer kept.
-    fn verify(&self, index: Index) -> Result<Option<HistoryFile>, StoreError>;
+    fn verify(&self, of: Entries, index: Index) -> Result<Option<HistoryFile>, StoreError>;
 
     /// A copy of the file that a batch is in, compressed; `None` when that batch is not committed.
     ///
     /// # Errors
     /// As [`HistoryFiles::verify`].
-    fn export(&self, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError>;
+    fn export(&self, of: Entries, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError>;
 }

@@ -40,7 +40,8 @@ pub use access::AccessSettings;
 pub use app_state::{AgentInfo, Api, NOMAD_VERSION};
 pub use blocking::WAITING_READS_MAX;
 pub use cluster_admin::{
-    ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, PeerName, SnapshotFile, Snapshots,
+    ClusterAdmin, ClusterError, Entries, FileStream, GossipKeys, HistoryFiles, PeerName, SnapshotFile,
+    Snapshots,
 };
 pub use elsewhere::OtherHistory;
 pub use error::Failure;

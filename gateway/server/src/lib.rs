@@ -44,7 +44,7 @@ pub use node_connections::NodeConnections;
 pub use open_log::log_dir;
 pub use raft::{LogEnd, Member as LoggedMember, RETENTION, Retention, log_end, logged_members};
 pub use settings::{
-    Archive, ArchivePlace, ClusterSettings, FederationSettings, GossipSettings, HistorySettings, Limits,
-    Settings,
+    Archive, ArchivePlace, ClusterSettings, FederationSettings, GossipSettings, HistorySettings,
+    KEEP_MAX_BYTES, Limits, Settings,
 };
 pub use start::{Halted, Server, StartError};

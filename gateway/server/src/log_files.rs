@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::Index;
-use http_gateway::HistoryFiles;
+use http_gateway::{Entries, HistoryFiles};
 use journal::store::StoreError;
 use raft::{HistoryFile, HistoryStatus, RaftJournal};
 
 use crate::identity;
-use crate::settings::{Archive, ArchivePlace};
+use crate::settings::{Archive, ArchivePlace, HistorySettings};
 use crate::start::StartError;
 
 /// Where the archive is, of the server whose data directory that is.
@@ -30,6 +30,11 @@ pub(crate) fn archive(settings: Option<&Archive>, dir: &Path) -> Result<Option<r
     Ok(Some(raft::Archive { place, max_bytes: *max_bytes }))
 }
 
+/// What is kept of history that is gone, beside the log of the server whose directory that is.
+pub(crate) fn keep(settings: &HistorySettings, dir: &Path) -> raft::Keep {
+    raft::Keep { dir: dir.join("kept"), kinds: settings.keep, max_bytes: settings.keep_max_bytes }
+}
+
 pub(crate) struct LogFiles(pub Arc<RaftJournal>);
 
 impl HistoryFiles for LogFiles {
@@ -37,11 +42,17 @@ impl HistoryFiles for LogFiles {
         self.0.history()
     }
 
-    fn verify(&self, index: Index) -> Result<Option<HistoryFile>, StoreError> {
-        self.0.verify_history(index)
+    fn verify(&self, of: Entries, index: Index) -> Result<Option<HistoryFile>, StoreError> {
+        match of {
+            Entries::All => self.0.verify_history(index),
+            Entries::Kept => self.0.verify_kept(index),
+        }
     }
 
-    fn export(&self, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError> {
-        self.0.export_history(index)
+    fn export(&self, of: Entries, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError> {
+        match of {
+            Entries::All => self.0.export_history(index),
+            Entries::Kept => self.0.export_kept(index),
+        }
     }
 }

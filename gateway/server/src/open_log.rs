@@ -43,6 +43,7 @@ pub(crate) async fn open_log(
             segment_bytes: settings.segment_bytes,
             retention: settings.history.retention,
             archive: log_files::archive(settings.history.archive.as_ref(), dir)?,
+            keep: Some(log_files::keep(&settings.history, dir)),
             tail: settings.history.tail,
             found,
             timings: settings.cluster.timings.clone(),

@@ -16,6 +16,7 @@ use http_gateway::{AccessSettings, NodeRoutes, PageFolder};
 use keyring::{IntroductionSettings, RootKeySettings};
 use listener::AddressLimit;
 use metrics::NodeFigures;
+use model::event::ObjectKinds;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::{AgentConfig, Monitor};
 use raft::{Retention, Tail};
@@ -100,6 +101,9 @@ impl Settings {
     }
 }
 
+/// Bytes that kept facts may take by default.
+pub const KEEP_MAX_BYTES: u64 = 1 << 30;
+
 /// How much of the past is kept, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistorySettings {
@@ -109,6 +113,9 @@ pub struct HistorySettings {
     pub retention: Retention,
     /// Where segments go that the log does not keep.
     pub archive: Option<Archive>,
+    /// Kinds of facts that stay when the rest of history goes, and the bytes that they may take.
+    pub keep: ObjectKinds,
+    pub keep_max_bytes: u64,
     /// What stays for followers that are a little behind; [`raft::TAIL`] but for tests.
     pub tail: Tail,
 }
@@ -141,6 +148,8 @@ impl Default for HistorySettings {
             memory: history::MEMORY,
             retention: raft::RETENTION,
             archive: None,
+            keep: ObjectKinds::NONE,
+            keep_max_bytes: KEEP_MAX_BYTES,
             tail: raft::TAIL,
         }
     }

@@ -547,6 +547,7 @@ fn put_in_another_state(log: &Path) {
         segment_bytes: SEGMENT_BYTES,
         retention: RETENTION,
         archive: None,
+        keep: None,
         driving: Driving::Threads,
     };
     let store = Store::open(files, settings, Arc::new(|why| panic!("{why}"))).unwrap();

@@ -4,6 +4,7 @@ use base::{Index, Term};
 use model::{ChunkId, Image};
 
 use crate::frame::EncodedBatch;
+use crate::store::KeptSpan;
 
 /// Receives what the log decides, in order.
 ///
@@ -46,6 +47,21 @@ pub trait Journal: Send + Sync + 'static {
 
     /// The oldest index that can be read.
     fn horizon(&self) -> Index;
+
+    /// What is left of batches from `from` to `until` that lie below the horizon, in order: parts of batches, which can be read
+    /// and not folded, see [`EncodedBatch::part`]. As many as fit `max_bytes`, but always one if there is one; none where
+    /// nothing is kept.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn kept(&self, _from: Index, _until: Index, _max_bytes: usize) -> Result<Vec<EncodedBatch>, ReadError> {
+        Ok(Vec::new())
+    }
+
+    /// Of which parts of the log below the horizon something is left, oldest first.
+    fn kept_spans(&self) -> Vec<KeptSpan> {
+        Vec::new()
+    }
 
     /// Keeps the state at one committed index beside the log, in place of the image kept before. Returns when that
     /// is safe: call it from a thread that may block.

@@ -42,7 +42,7 @@ fn what_leaves_the_log_is_read_from_the_archive() {
 #[test]
 fn without_an_archive_it_is_gone() {
     let disk = Disk::new(1);
-    let settings = Settings { archive: None, ..settings(&disk, None) };
+    let settings = Settings { archive: None, keep: None, ..settings(&disk, None) };
     let store = Store::open(Arc::new(disk.clone()), settings, no_fatal()).unwrap();
     age(&store);
     assert_eq!(store.history().archive, None);

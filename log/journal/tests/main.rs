@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod golden;
 mod images;
+mod kept_facts;
 mod recovery;
 mod samples;
 mod samples_cursors;

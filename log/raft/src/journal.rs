@@ -8,9 +8,10 @@ use std::sync::Arc;
 use base::{Index, Term};
 use futures_util::FutureExt;
 use journal::frame::BATCH_BYTES_MAX;
-use journal::store::{Files, HistoryFile, HistoryStatus, Retention, Store, StoreError};
+use journal::store::{Files, HistoryFile, HistoryStatus, KeptSpan, Retention, Store, StoreError};
 use journal::{EncodedBatch, Freshness, IndexCallback, Journal, KeepError, ProposeError, ReadError};
 use model::Image;
+use model::event::ObjectKinds;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub retention: Retention,
     /// Where history goes that the log does not keep.
     pub archive: Option<Archive>,
+    /// What is kept of history that is neither in the log nor archived.
+    pub keep: Option<Keep>,
     /// What raft keeps for followers that are a little behind; [`crate::TAIL`] by default.
     pub tail: Tail,
     pub found: Found,
@@ -56,6 +59,15 @@ pub struct Settings {
 pub struct Archive {
     pub place: ArchivePlace,
     pub max_bytes: Option<u64>,
+}
+
+/// What is kept of history that leaves; see [`journal::store::KeepSettings`].
+#[derive(Clone, Debug)]
+pub struct Keep {
+    /// Made when something is to be kept; used by one process at a time.
+    pub dir: PathBuf,
+    pub kinds: ObjectKinds,
+    pub max_bytes: u64,
 }
 
 #[derive(Clone)]
@@ -90,6 +102,8 @@ pub enum OpenError {
     Store(#[from] StoreError),
     #[error("open the archive of history in {path}", path = path.display())]
     Archive { path: PathBuf, source: StoreError },
+    #[error("open the kept facts of history in {path}", path = path.display())]
+    Kept { path: PathBuf, source: StoreError },
     #[error("the log belongs to other servers ({members:?}): this one is number {node}")]
     OtherServer { node: u64, members: Vec<u64> },
     #[error("start consensus: {0}")]
@@ -157,6 +171,22 @@ impl RaftJournal {
         self.store.export_history(index)
     }
 
+    /// As [`Store::verify_kept`]. Blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_kept(&self, index: Index) -> Result<Option<HistoryFile>, StoreError> {
+        self.store.verify_kept(index)
+    }
+
+    /// As [`Store::export_kept`]. Blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn export_kept(&self, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError> {
+        self.store.export_kept(index)
+    }
+
     /// The index of the last batch in the log here, committed or not; zero before the first.
     pub fn last_index(&self) -> Index {
         self.store.last().map_or(Index::ZERO, |last| self.store.batch_at(last.index))
@@ -217,6 +247,15 @@ impl Journal for RaftJournal {
             StoreError::Compacted { from, oldest } => ReadError::Compacted { from, oldest },
             other => ReadError::Failed { index: from, why: other.to_string() },
         })
+    }
+
+    fn kept(&self, from: Index, until: Index, max_bytes: usize) -> Result<Vec<EncodedBatch>, ReadError> {
+        let parts = self.store.kept(from, until, max_bytes);
+        parts.map_err(|error| ReadError::Failed { index: from, why: error.to_string() })
+    }
+
+    fn kept_spans(&self) -> Vec<KeptSpan> {
+        self.store.kept_spans()
     }
 
     fn committed(&self) -> Index {

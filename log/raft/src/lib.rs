@@ -34,7 +34,7 @@ mod status;
 pub use ::journal::store::{HistoryFile, HistoryStatus, RETENTION, Retention};
 pub use config::Timings;
 pub use driving::Driving;
-pub use journal::{Archive, ArchivePlace, Found, OpenError, RaftJournal, Settings};
+pub use journal::{Archive, ArchivePlace, Found, Keep, OpenError, RaftJournal, Settings};
 pub use members::MemberError;
 pub use message::MESSAGE_BYTES_MAX;
 pub use peers::{NoPeers, PeerError, Peers};

@@ -211,7 +211,13 @@ mod tests {
         let files = Arc::new(Directory::open(dir.path()).unwrap());
         let store = Store::open(
             files,
-            Settings { segment_bytes: 4096, retention: RETENTION, archive: None, driving: Driving::Threads },
+            Settings {
+                segment_bytes: 4096,
+                retention: RETENTION,
+                archive: None,
+                keep: None,
+                driving: Driving::Threads,
+            },
             Arc::new(journal::store::abort),
         )
         .unwrap();

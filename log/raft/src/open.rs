@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::Rng;
 use journal::Sink;
-use journal::store::{self, ArchiveSettings, Directory, Fatal, Files, Store};
+use journal::store::{self, ArchiveSettings, Directory, Fatal, Files, KeepSettings, Store};
 use openraft::{BasicNode, Config};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::bounds::Bounds;
 use crate::driving::{self, Blocking, Driving, Life, Tasks, Workers};
 use crate::formats;
-use crate::journal::{Archive, ArchivePlace, Found, OpenError, Raft, RaftJournal, Settings};
+use crate::journal::{Archive, ArchivePlace, Found, Keep, OpenError, Raft, RaftJournal, Settings};
 use crate::leadership;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
@@ -58,10 +58,12 @@ impl RaftJournal {
     ) -> Result<Arc<RaftJournal>, OpenError> {
         let fatal: Fatal = Arc::new(store::abort);
         let (dir, archive, at) = (settings.dir.clone(), settings.archive.clone(), fatal.clone());
+        let keep = settings.keep.clone();
         let mut how = store_settings(&settings, store::Driving::Threads);
         let opened = runtime.spawn_blocking(move || {
             let files = Directory::open(&dir)?;
             how.archive = archive.map(open_archive).transpose()?;
+            how.keep = keep.map(open_kept).transpose()?.flatten();
             Ok::<_, OpenError>(Store::open(Arc::new(files), how, at)?)
         });
         let store = Arc::new(opened.await??);
@@ -172,7 +174,7 @@ impl RaftJournal {
 
 fn store_settings(settings: &Settings, driving: store::Driving) -> store::Settings {
     let Settings { segment_bytes, retention, .. } = *settings;
-    store::Settings { segment_bytes, retention, archive: None, driving }
+    store::Settings { segment_bytes, retention, archive: None, keep: None, driving }
 }
 
 fn open_archive(archive: Archive) -> Result<ArchiveSettings, OpenError> {
@@ -185,6 +187,18 @@ fn open_archive(archive: Archive) -> Result<ArchiveSettings, OpenError> {
         ArchivePlace::Files(files) => files,
     };
     Ok(ArchiveSettings { files, max_bytes })
+}
+
+/// `None` where nothing is to be kept and nothing was.
+fn open_kept(keep: Keep) -> Result<Option<KeepSettings>, OpenError> {
+    let Keep { dir, kinds, max_bytes } = keep;
+    if kinds.is_empty() && !dir.exists() {
+        return Ok(None);
+    }
+    match Directory::open(&dir) {
+        Ok(files) => Ok(Some(KeepSettings { files: Arc::new(files), kinds, max_bytes })),
+        Err(source) => Err(OpenError::Kept { path: dir, source }),
+    }
 }
 
 /// Passes the last image to the sink: everything continues from there.

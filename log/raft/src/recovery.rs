@@ -114,6 +114,7 @@ fn open(dir: &Path) -> Result<Store, OpenError> {
         segment_bytes: SEGMENT_BYTES,
         retention: RETENTION,
         archive: None,
+        keep: None,
         driving: Driving::Threads,
     };
     Ok(Store::open(Arc::new(Directory::open(dir)?), settings, Arc::new(store::abort))?)

@@ -53,7 +53,7 @@ impl Entries {
         // The evaluation whose plan the command brought: what the plan changed follows in the same command.
         let mut plan: Option<(u16, EvalId)> = None;
         for (ordinal, row) in batch.rows().enumerate() {
-            if matches!(row.topic, Topic::Cluster | Topic::Other) {
+            if row.left_out || matches!(row.topic, Topic::Cluster | Topic::Other) {
                 continue;
             }
             let at = Position { index: batch.index(), ordinal: ordinal as u16 };

@@ -32,6 +32,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// A batch of the log, or what is kept of one that is older. `None` for one that is gone, or that never was below the horizon.
+    pub fn batch(&self, index: Index) -> Result<Option<EncodedBatch>, HistoryError> {
+        let found = match self.journal.read(index, 1) {
+            Err(ReadError::Compacted { .. }) => self.journal.kept(index, index, 1)?,
+            read => read?,
+        };
+        Ok(found.into_iter().next().filter(|batch| batch.index() == index))
+    }
+
     /// The log and its images, which are known to be of it up to an index.
     pub fn log(&self, known: Index) -> Log<'_> {
         Log { journal: &*self.journal, images: self.index.images(), known }
@@ -128,12 +137,9 @@ fn step(shared: &Shared, from: Index, imaging: &mut Imaging) -> Result<Option<In
     if shared.progress.lock().closed {
         return Ok(None);
     }
-    let batches = match shared.journal.read(from.next(), STEP_BYTES) {
-        Err(ReadError::Compacted { oldest, .. }) => {
-            tracing::warn!(from = from.0, oldest = oldest.0, "history lacks batches that are no longer kept");
-            shared.journal.read(oldest, STEP_BYTES)?
-        }
-        read => read?,
+    let (batches, are_parts) = match shared.journal.read(from.next(), STEP_BYTES) {
+        Err(ReadError::Compacted { oldest, .. }) => older(shared, from, oldest)?,
+        read => (read?, false),
     };
     let Some(last) = batches.last().map(Mark::of) else { return Ok(None) };
     let mut entries = Entries::default();
@@ -142,8 +148,20 @@ fn step(shared: &Shared, from: Index, imaging: &mut Imaging) -> Result<Option<In
     }
     let first = if from == Index::ZERO { batches.first().map(Mark::of) } else { None };
     shared.index.write(&entries, first, last)?;
-    image(shared, &batches, imaging)?;
+    if !are_parts {
+        image(shared, &batches, imaging)?;
+    }
     Ok(Some(last.index))
+}
+
+/// What follows `from` where the log begins later: what is kept of batches below it, and whether it is that; else where it begins.
+fn older(shared: &Shared, from: Index, oldest: Index) -> Result<(Vec<EncodedBatch>, bool), HistoryError> {
+    let kept = shared.journal.kept(from.next(), Index(oldest.0 - 1), STEP_BYTES)?;
+    if !kept.is_empty() {
+        return Ok((kept, true));
+    }
+    tracing::warn!(from = from.0, oldest = oldest.0, "history lacks batches that are no longer kept");
+    Ok((shared.journal.read(oldest, STEP_BYTES)?, false))
 }
 
 /// Makes the images that are due after these batches.

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use base::{Index, Time};
+use journal::store::KeptSpan;
 use journal::{EncodedBatch, FrameError, Journal, ReadError};
 use model::event::NewEval;
 use model::{Actor, AllocId, Caller, EvalId, Event, Trigger};
@@ -277,7 +278,8 @@ impl History {
         Ok(Story { lines, cut_short })
     }
 
-    /// Every fact of the batches from `from` to `until`, oldest first: `most` of them, and the rest of the last one's batch.
+    /// Every fact of the batches from `from` to `until`, oldest first: `most` of them, and the rest of the last one's batch. Below
+    /// what the log has these are those that are kept.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -285,10 +287,24 @@ impl History {
         let journal = &self.shared.journal;
         let oldest = journal.horizon().max(Index(1));
         let mut page = LogPage { cut_short: from.max(Index(1)) < oldest, ..LogPage::default() };
-        let mut at = from.max(oldest);
+        let mut at = from.max(Index(1));
         while at <= until {
-            let batches = journal.read(at, LOG_BYTES)?;
-            let Some(last) = batches.last().map(EncodedBatch::index) else { break };
+            // It may move on meanwhile.
+            let oldest = journal.horizon();
+            let batches = match at < oldest {
+                true => journal.kept(at, until.min(Index(oldest.0 - 1)), LOG_BYTES)?,
+                false => match journal.read(at, LOG_BYTES) {
+                    Err(ReadError::Compacted { .. }) => continue,
+                    read => read?,
+                },
+            };
+            let Some(last) = batches.last().map(EncodedBatch::index) else {
+                if at < oldest {
+                    at = oldest;
+                    continue;
+                }
+                break;
+            };
             for batch in batches.iter().filter(|batch| batch.index() <= until) {
                 if page.lines.len() >= most {
                     page.next = Some(batch.index());
@@ -299,6 +315,31 @@ impl History {
             at = last.next();
         }
         Ok(page)
+    }
+
+    /// From which index on every fact is there, and of which older parts of the log some kinds are kept.
+    pub fn kept(&self) -> (Index, Vec<KeptSpan>) {
+        let journal = &self.shared.journal;
+        (journal.horizon().max(Index(1)), journal.kept_spans())
+    }
+
+    /// An index below the log, or where it begins, after everything that is kept of `time` and before.
+    ///
+    /// # Errors
+    /// What is kept cannot be read.
+    pub fn kept_after(&self, time: Time) -> Result<Index, HistoryError> {
+        let journal = &self.shared.journal;
+        let end = journal.horizon().max(Index(1));
+        let (mut first, mut after) = (Index(1), end);
+        while first < after {
+            let middle = Index(first.0 + (after.0 - first.0) / 2);
+            let found = journal.kept(middle, Index(end.0 - 1), 1)?;
+            match found.first() {
+                Some(batch) if batch.time() <= time => first = batch.index().next(),
+                _ => after = middle,
+            }
+        }
+        Ok(first)
     }
 
     /// Allocations that the log spoke of and whose ids begin with `prefix`, at most `most` of them, in the order of
@@ -390,8 +431,18 @@ impl History {
         Ok(found)
     }
 
-    /// Each event with its batch. Events of one batch are neighbours: each batch is read once. What is no longer kept
-    /// is left out.
+    /// Each event about an object that is there, the newest.
+    pub(crate) fn each_about(
+        &self,
+        object: &Object,
+        mut read: impl FnMut(&EncodedBatch, u16) -> Result<(), FrameError>,
+    ) -> Result<(), HistoryError> {
+        let (positions, _) = self.shared.index.events_about(object)?;
+        self.each(&positions, |batch, at| read(batch, at.ordinal))
+    }
+
+    /// Each event with its batch, or what is kept of that. Events of one batch are neighbours: each batch is read once. What is
+    /// gone is left out.
     fn each(
         &self,
         positions: &[Position],
@@ -399,16 +450,15 @@ impl History {
     ) -> Result<(), HistoryError> {
         for same in positions.chunk_by(|a, b| a.index == b.index) {
             let index = same[0].index;
-            match self.shared.journal.read(index, 1) {
-                Ok(batches) => {
-                    let batch = batches.first().filter(|batch| batch.index() == index);
-                    let batch =
-                        batch.ok_or(HistoryError::Stopped(format!("batch {index} is not in the log")))?;
-                    same.iter().try_for_each(|at| read(batch, *at))?;
+            let Some(batch) = self.shared.batch(index)? else {
+                if index < self.shared.journal.horizon() {
+                    continue;
                 }
-                Err(ReadError::Compacted { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+                return Err(HistoryError::Stopped(format!("batch {index} is not in the log")));
+            };
+            let is_there =
+                |at: &&Position| batch.rows().nth(usize::from(at.ordinal)).is_none_or(|row| !row.left_out);
+            same.iter().filter(is_there).try_for_each(|at| read(&batch, *at))?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod entries;
 mod follow;
 mod history;
 mod index;
+mod job_documents;
 mod label;
 mod line;
 mod moments;

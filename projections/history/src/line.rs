@@ -45,7 +45,7 @@ impl Line {
         Ok(line.marked(mark(batch, row.command)?.as_ref()))
     }
 
-    /// All events of a batch.
+    /// All events of a batch that are there.
     ///
     /// # Errors
     /// The batch cannot be read.
@@ -53,7 +53,7 @@ impl Line {
         let commands = batch.commands()?;
         let mut lines = Vec::new();
         let mut observed = None;
-        for (ordinal, row) in batch.rows().enumerate() {
+        for (ordinal, row) in batch.rows().enumerate().filter(|(_, row)| !row.left_out) {
             let actor = commands[usize::from(row.command)].actor.clone();
             let event = batch.event(&row)?;
             let line = Line::of((batch.index(), batch.time()), ordinal as u16, &event, actor);
@@ -93,7 +93,9 @@ pub(crate) fn observed(mark: &Observed, object: &str) -> Option<String> {
 /// What the command says that it observed. It is the command's first event.
 pub(crate) fn mark(batch: &EncodedBatch, command: u16) -> Result<Option<Observed>, FrameError> {
     let first = batch.rows().find(|row| row.command == command);
-    let Some(first) = first.filter(|row| row.kind == Observed::KIND) else { return Ok(None) };
+    let Some(first) = first.filter(|row| row.kind == Observed::KIND && !row.left_out) else {
+        return Ok(None);
+    };
     match batch.event(&first)? {
         Event::Observed(mark) => Ok(Some(mark)),
         _ => Ok(None),

@@ -127,7 +127,8 @@ fn append(store: &Store, index: u64, payload: Payload) {
 
 fn open(disk: &Disk) -> Store {
     let driving = Driving::Steps { on_work: Arc::new(|| {}) };
-    let settings = Settings { segment_bytes: SEGMENT_BYTES, retention: RETENTION, archive: None, driving };
+    let settings =
+        Settings { segment_bytes: SEGMENT_BYTES, retention: RETENTION, archive: None, keep: None, driving };
     Store::open(Arc::new(disk.clone()), settings, Arc::new(|why| panic!("{why}"))).expect(MOVED)
 }
 

@@ -205,6 +205,7 @@ impl World {
             segment_bytes: log.segment_bytes,
             retention: log.retention,
             archive: None,
+            keep: None,
             tail: log.tail,
             found: if self.servers.len() == 1 { Found::Alone } else { Found::Wait },
             timings: by(&server.clock.borrow()),

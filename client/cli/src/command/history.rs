@@ -4,6 +4,7 @@ use sdk::{Client, Query};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE};
 use crate::layout;
 use crate::output::write_out;
+use crate::past::gaps::write_gaps;
 use crate::resolve::{self, WHOLE_ID};
 
 pub(super) const COMMANDS: &[&Command] = &[&ALLOC, &DEPLOYMENT, &EVAL, &JOB, &NODE];
@@ -119,5 +120,6 @@ fn print(call: &Call, history: ObjectHistory) -> Outcome {
         return format.print(&history);
     }
     write_out(layout::history::lines(&call.style(), &history));
+    write_gaps(&history);
     Ok(0)
 }

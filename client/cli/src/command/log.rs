@@ -1,11 +1,13 @@
-use api::HistoryLine;
-use base::{Duration, Index};
+use api::{HistoryLine, ObjectHistory};
+use base::{Duration, Index, Time};
+use model::document::Timestamp;
 use sdk::Query;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, JSON, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 use crate::layout;
 use crate::output::{json, write_err, write_out};
+use crate::past::gaps::write_gaps;
 use crate::past::object::Kind;
 use crate::past::{Moment, Object};
 
@@ -49,8 +51,15 @@ async fn run(call: Call) -> Outcome {
         }
     };
     let first = after(&call, &since).await?;
-    let lines: Vec<HistoryLine> = lines.into_iter().filter(|line| line.index >= first.0).collect();
-    print(&call, &lines);
+    let is_wanted = |line: &HistoryLine| match first {
+        First::Index(index) => line.index >= index.0,
+        First::Time(time) => line.time.time() > time,
+    };
+    let shown: Vec<HistoryLine> = lines.lines.iter().filter(|line| is_wanted(line)).cloned().collect();
+    print(&call, &shown);
+    if matches!(first, First::Time(_)) || matches!(first, First::Index(index) if index.0 < lines.whole_from) {
+        write_gaps(&lines);
+    }
     Ok(0)
 }
 
@@ -62,39 +71,55 @@ fn back(given: &str) -> String {
     }
 }
 
-/// The first index that `since` means. What is no longer kept begins with the oldest there is.
-async fn after(call: &Call, since: &str) -> Result<Index, Failure> {
+/// The first fact that is wanted.
+enum First {
+    Index(Index),
+    /// The first one after a time at which the log has no index any more.
+    Time(Time),
+}
+
+/// The first fact that `since` means.
+async fn after(call: &Call, since: &str) -> Result<First, Failure> {
     if let Ok(index) = since.parse() {
-        return Ok(Index(index));
+        return Ok(First::Index(Index(index)));
     }
     match call.client_at("", since)?.moment().await {
-        Ok(index) => Ok(index.next()),
-        Err(error) if error.status() == Some(410) => Ok(Index::ZERO),
+        Ok(index) => Ok(First::Index(index.next())),
+        Err(error) if error.status() == Some(410) => {
+            let span = since.strip_prefix('-').and_then(|span| span.parse::<Duration>().ok());
+            let before = |span: Duration| Time(call.style().now.0.saturating_sub(span.0));
+            let time = span.map(before).or_else(|| since.parse::<Timestamp>().ok().map(|time| time.time()));
+            Ok(time.map_or(First::Index(Index::ZERO), First::Time))
+        }
         Err(error) => Err(error).doing(&format!("finding the moment {since}")),
     }
 }
 
-async fn of_object(call: &Call, until: &Moment, object: Object) -> Result<Vec<HistoryLine>, Failure> {
+async fn of_object(call: &Call, until: &Moment, object: Object) -> Result<ObjectHistory, Failure> {
     let object = object.resolved(&until.client, &call.style()).await?;
-    Ok(object.history(&until.client).await?.lines.0)
+    object.history(&until.client).await
 }
 
 /// Page by page, printed as they come.
 async fn whole(call: &Call, until: &Moment, since: &str) -> Outcome {
-    let (mut query, mut all, mut cut) = (Query::new().with("since", since), Vec::new(), false);
+    let (mut query, mut all, mut gaps) = (Query::new().with("since", since), Vec::new(), None);
     loop {
         let page = until.client.log(query).await.doing("querying the log")?;
-        cut |= page.value.cut_short;
-        all.extend(page.value.lines.0);
+        let mut page_of = page.value;
+        all.append(&mut page_of.lines.0);
+        if page_of.cut_short && gaps.is_none() {
+            gaps = Some(page_of);
+        }
         match page.next_token {
             Some(token) => query = Query::new().with("next_token", token),
             None => break,
         }
     }
-    if cut {
-        write_err("The log does not reach back that far: this is what there is");
-    }
     print(call, &all);
+    if let Some(page) = gaps {
+        write_err("The log does not reach back that far: this is what there is");
+        write_gaps(&page);
+    }
     Ok(0)
 }
 

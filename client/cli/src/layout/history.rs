@@ -171,7 +171,12 @@ mod tests {
             description: "ready -> down: heartbeat missed".into(),
             ..api::HistoryLine::default()
         };
-        let history = ObjectHistory { id: "n".into(), lines: vec![line].into(), cut_short: true };
+        let history = ObjectHistory {
+            id: "n".into(),
+            lines: vec![line].into(),
+            cut_short: true,
+            ..ObjectHistory::default()
+        };
         assert_eq!(
             lines(&style, &history),
             "Index  Time                  Event              Actor                  Description\n\

@@ -1,6 +1,6 @@
 //! How much history a server has, and whether it is whole.
 
-use api::{HistoryArchive, HistoryFileVerified, HistoryStorage};
+use api::{HistoryArchive, HistoryFileVerified, HistoryKept, HistoryStorage};
 use model::document::Timestamp;
 
 use super::cell;
@@ -10,6 +10,8 @@ use crate::output::{OutputStyle, Table, bytes, fields};
 #[derive(Default)]
 pub(crate) struct Verified {
     pub files: Vec<HistoryFileVerified>,
+    /// Of facts that are kept of older entries.
+    pub kept: Vec<HistoryFileVerified>,
     pub problems: Vec<String>,
 }
 
@@ -25,6 +27,17 @@ impl Verified {
             ));
         }
         self.files.push(file);
+    }
+
+    /// Where nothing is kept between kept facts, or between those and the history that is whole.
+    fn gaps(&self) -> Vec<String> {
+        let next = self.kept.iter().skip(1).chain(self.files.first());
+        let apart = self.kept.iter().zip(next).filter(|(one, next)| one.ends != next.begins);
+        apart
+            .map(|(one, next)| {
+                format!("nothing is kept between index {} and index {}", one.last_index, next.first_index)
+            })
+            .collect()
     }
 
     pub(crate) fn is_whole(&self) -> bool {
@@ -48,10 +61,49 @@ pub(crate) fn status(style: &OutputStyle, found: &HistoryStorage) -> String {
     ]);
     let archive = match &found.archive {
         Some(archive) => archived(archive),
+        None if keeps(found) => "None: what leaves the log is gone, but for what is kept\n".to_string(),
         None => "None: what leaves the log is gone\n".to_string(),
     };
     all += &style.section("Log", &log);
-    all + &style.section("Archive", &archive)
+    all += &style.section("Archive", &archive);
+    match &found.kept {
+        Some(kept) => all + &style.section("Kept", &kept_facts(style, kept)),
+        None => all,
+    }
+}
+
+fn keeps(found: &HistoryStorage) -> bool {
+    found.kept.as_ref().is_some_and(|kept| !kept.kinds.is_empty())
+}
+
+fn kept_facts(style: &OutputStyle, kept: &HistoryKept) -> String {
+    let kinds = |kinds: &[String]| if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") };
+    let mut lines = vec![
+        ("Kinds", kinds(&kept.kinds)),
+        ("Files", cell(kept.files)),
+        ("Size", format!("{}, of {}", bytes(kept.bytes), bytes(kept.max_bytes))),
+        ("Uncompressed", format!("{}{}", bytes(kept.raw_bytes), ratio(kept.raw_bytes, kept.bytes))),
+    ];
+    if !kept.damaged.is_empty() {
+        lines.push(("Damaged", kept.damaged.join(", ")));
+    }
+    if !kept.failed.is_empty() {
+        lines.push(("Failed", kept.failed.clone()));
+    }
+    let mut table = Table::new(["From", "To", "Facts", "First", "Last", "Of"]);
+    for part in &kept.parts {
+        let time =
+            |time: &Option<Timestamp>| time.as_ref().map_or(String::new(), |time| style.time(time.time().0));
+        table.row([
+            cell(part.first_index),
+            cell(part.last_index),
+            cell(part.facts),
+            time(&part.first_time),
+            time(&part.last_time),
+            kinds(&part.kinds),
+        ]);
+    }
+    if kept.parts.is_empty() { fields(&lines) } else { fields(&lines) + "\n" + &table.render() }
 }
 
 fn archived(archive: &HistoryArchive) -> String {
@@ -82,7 +134,7 @@ pub(crate) fn verified(style: &OutputStyle, found: &Verified) -> String {
     let mut all = String::new();
     if style.verbose {
         let mut table = Table::new(["File", "First", "Last", "Size", "Uncompressed"]);
-        for file in &found.files {
+        for file in found.kept.iter().chain(&found.files) {
             table.row([
                 file.name.clone(),
                 cell(file.first_index),
@@ -97,6 +149,16 @@ pub(crate) fn verified(style: &OutputStyle, found: &Verified) -> String {
     let (size, raw) = (sum(|file| file.bytes), sum(|file| file.raw_bytes));
     let first = found.files.first().map_or(0, |file| file.first_index);
     let last = found.files.last().map_or(0, |file| file.last_index);
+    if let (Some(first), Some(last)) = (found.kept.first(), found.kept.last()) {
+        let size = found.kept.iter().map(|file| file.bytes).sum::<u64>();
+        all += &fields(&[
+            ("Kept Files", cell(found.kept.len())),
+            ("Kept Indexes", format!("some facts of {} to {}", first.first_index, last.last_index)),
+            ("Kept Size", bytes(size)),
+        ]);
+        found.gaps().iter().for_each(|gap| all += &format!("  {gap}\n"));
+        all += "\n";
+    }
     all += &fields(&[
         ("Files", cell(found.files.len())),
         ("Indexes", format!("{first} to {last}")),
@@ -136,6 +198,57 @@ mod tests {
         assert!(found.is_whole());
         found.add(file("d", (15, 20), "16:c", "21:d"));
         assert_eq!(found.problems, ["d does not continue b: expected a file that begins with index 10"]);
+    }
+
+    #[test]
+    fn gaps_between_kept_facts_are_named_and_are_no_damage() {
+        let kept = vec![file("a", (1, 5), "0:0", "6:a"), file("b", (6, 9), "6:a", "10:b")];
+        let mut found = Verified { kept, ..Verified::default() };
+        found.add(file("c", (10, 14), "10:b", "15:c"));
+        assert!(found.gaps().is_empty());
+        found.kept.remove(1);
+        assert_eq!(found.gaps(), ["nothing is kept between index 5 and index 10"]);
+        assert!(found.is_whole());
+        let shown = verified(&OutputStyle::for_tests(), &found);
+        assert!(
+            shown.contains("some facts of 1 to 5") && shown.contains("  nothing is kept between"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn what_is_kept_is_a_part_of_the_status() {
+        let style = OutputStyle::for_tests();
+        let part = api::KeptHistory {
+            first_index: 1,
+            last_index: 40,
+            first_time: Some(style.now.into()),
+            last_time: Some(style.now.into()),
+            kinds: vec!["job".to_string()].into(),
+            facts: 3,
+        };
+        let kept = HistoryKept {
+            kinds: vec!["job".to_string(), "acl".to_string()].into(),
+            parts: vec![part].into(),
+            files: 1,
+            bytes: 2048,
+            raw_bytes: 4096,
+            max_bytes: 1 << 30,
+            ..HistoryKept::default()
+        };
+        let found = HistoryStorage { kept: Some(kept), ..HistoryStorage::default() };
+        let shown = status(&style, &found);
+        assert!(shown.contains("None: what leaves the log is gone, but for what is kept"), "{shown}");
+        let (_, section) = shown.split_once("Kept\n").unwrap();
+        assert_eq!(
+            section,
+            "Kinds        = job, acl\n\
+             Files        = 1\n\
+             Size         = 2.0 KiB, of 1.0 GiB\n\
+             Uncompressed = 4.0 KiB, 2.0 times as much\n\n\
+             From  To  Facts  First                 Last                  Of\n\
+             1     40  3      2026-01-02T03:04:05Z  2026-01-02T03:04:05Z  job\n"
+        );
     }
 
     #[test]

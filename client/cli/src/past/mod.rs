@@ -2,6 +2,7 @@
 
 pub(crate) mod allocations;
 pub(crate) mod difference;
+pub(crate) mod gaps;
 pub(crate) mod object;
 pub(crate) mod origin;
 pub(crate) mod undo;

@@ -152,6 +152,18 @@ impl Object {
     /// # Errors
     /// They cannot be read, or there are none.
     pub(crate) async fn history(&self, client: &Client) -> Result<ObjectHistory, Failure> {
+        self.facts(client, Query::new()).await
+    }
+
+    /// The same, with what kept facts say that the object was.
+    ///
+    /// # Errors
+    /// As [`Object::history`].
+    pub(crate) async fn history_with_documents(&self, client: &Client) -> Result<ObjectHistory, Failure> {
+        self.facts(client, Query::new().flag("documents", self.kind == Kind::Job)).await
+    }
+
+    async fn facts(&self, client: &Client, query: Query) -> Result<ObjectHistory, Failure> {
         let kind = match self.kind {
             Kind::Job => "job",
             Kind::Node => "node",
@@ -162,7 +174,7 @@ impl Object {
                 return Err(anyhow::anyhow!(why).into());
             }
         };
-        let history = client.object_history(kind, &self.name, Query::new()).await;
+        let history = client.object_history(kind, &self.name, query).await;
         history.doing(&format!("querying the history of {self}"))
     }
 

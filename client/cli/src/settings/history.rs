@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use base::Duration;
 use jobspec::config::Section;
+use model::event::ObjectKind;
 
 use super::artifacts::Bytes;
 use super::unsupported::Refused;
@@ -22,7 +23,14 @@ pub(crate) struct HistoryConfig {
     pub max_bytes: u64,
     /// Where it goes then; `None` for nowhere.
     pub archive: Option<ArchiveConfig>,
+    /// Kinds of facts that stay when it is gone.
+    pub keep: Vec<String>,
+    /// Of what stays.
+    pub keep_max_bytes: u64,
 }
+
+/// The least that kept facts may take: what is kept of one segment, and as much again that is being written.
+const KEEP_MAX_BYTES_MIN: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ArchiveConfig {
@@ -99,6 +107,8 @@ impl Default for HistoryConfig {
             min_age: kept.age.map_or(Duration::ZERO, Duration::from),
             max_bytes: kept.bytes,
             archive: None,
+            keep: Vec::new(),
+            keep_max_bytes: server::KEEP_MAX_BYTES,
         }
     }
 }
@@ -109,6 +119,8 @@ impl HistoryConfig {
             memory: usize::try_from(self.memory).unwrap_or(usize::MAX),
             retention: server::Retention { bytes: self.max_bytes, age: Some(self.min_age.to_std()) },
             archive: self.archive.as_ref().map(ArchiveConfig::settings),
+            keep: self.keep.iter().filter_map(|word| ObjectKind::from_word(word)).collect(),
+            keep_max_bytes: self.keep_max_bytes,
             ..server::HistorySettings::default()
         }
     }
@@ -120,6 +132,10 @@ pub(super) fn read(config: &mut HistoryConfig, mut section: Section, refused: &m
     refused.set(&mut section, "memory", &mut memory);
     refused.set(&mut section, "min_age", &mut min_age);
     refused.set(&mut section, "max_bytes", &mut max_bytes);
+    let mut keep_max_bytes = Bytes(config.keep_max_bytes);
+    refused.list(&mut section, "keep", &mut config.keep);
+    refused.set(&mut section, "keep_max_bytes", &mut keep_max_bytes);
+    config.keep_max_bytes = keep_max_bytes.0;
     (config.memory, config.min_age, config.max_bytes) = (memory.0, min_age.0, max_bytes.0);
     for each in refused.sections(&mut section, "archive") {
         archive(config.archive.get_or_insert_default(), each, refused);
@@ -144,6 +160,12 @@ fn archive(config: &mut ArchiveConfig, mut section: Section, refused: &mut Refus
 /// # Errors
 /// Names the field.
 pub(super) fn check(config: &HistoryConfig) -> anyhow::Result<()> {
+    if let Some(word) = config.keep.iter().find(|word| ObjectKind::from_word(word).is_none()) {
+        bail!("history.keep: {word:?}: expected kinds of facts among {}", ObjectKind::words().join(", "));
+    }
+    if config.keep_max_bytes < KEEP_MAX_BYTES_MIN {
+        bail!("history.keep_max_bytes: expected at least 64MiB");
+    }
     let Some(archive) = &config.archive else { return Ok(()) };
     let bucket = archive.bucket().map_err(|error| anyhow::anyhow!("history.archive.{error}"))?;
     if bucket.is_none() && !Path::new(&archive.path).is_absolute() {
@@ -216,6 +238,30 @@ mod tests {
             refused(ArchiveConfig { region: text("eu-west-1"), ..folder }),
             "history.archive.region: expected only where path begins with s3://"
         );
+    }
+
+    #[test]
+    fn kinds_that_are_kept_are_checked() {
+        let keep = |words: &[&str]| HistoryConfig {
+            keep: words.iter().map(|word| word.to_string()).collect(),
+            ..HistoryConfig::default()
+        };
+        check(&keep(&[])).unwrap();
+        let kept = keep(&["job", "variable", "acl"]);
+        check(&kept).unwrap();
+        let settings = kept.settings();
+        assert_eq!(
+            (settings.keep.to_string(), settings.keep_max_bytes),
+            ("job, variable and acl".into(), 1 << 30)
+        );
+        let refused = |config: &HistoryConfig| check(config).unwrap_err().to_string();
+        assert_eq!(
+            refused(&keep(&["job", "jobs"])),
+            "history.keep: \"jobs\": expected kinds of facts among job, variable, acl, node, deployment, eval, alloc, \
+             service, volume, cluster, keyring, stream"
+        );
+        let little = HistoryConfig { keep_max_bytes: 1 << 20, ..keep(&["job"]) };
+        assert_eq!(refused(&little), "history.keep_max_bytes: expected at least 64MiB");
     }
 
     #[test]

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use base::{Index, Uuid};
 use journal::EncodedBatch;
-use journal::store::{Directory, Driving, RETENTION, Store};
+use journal::store::{Directory, Driving, KeepSettings, RETENTION, Store};
 use keyring::{KeyTree, ServerSecret, Signer};
+use model::event::{ObjectKind, ObjectKinds};
 use model::{Event, SealedItems, SealedKey, VariableKey};
 use serde_json::Value;
 use state::keyring::Keyring;
 
 use super::cluster::Host;
+use super::support::short_history::ShortHistory;
 use super::support::{Agent, AgentConfig, eventually, text, until};
 
 /// Recognized wherever it stands.
@@ -80,22 +82,38 @@ impl Disk {
                 std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
             }
         }
+        // What is kept of facts that the log no longer has.
+        let kept = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(config.home.join("data/server/kept")).into_iter().flatten() {
+            let path = file.unwrap().path();
+            std::fs::copy(&path, kept.path().join(path.file_name().unwrap())).unwrap();
+        }
+        let keep = KeepSettings {
+            files: Arc::new(Directory::open(kept.path()).unwrap()),
+            kinds: ObjectKinds::NONE,
+            max_bytes: u64::MAX,
+        };
         let settings = journal::store::Settings {
             segment_bytes: 64 << 20,
             retention: RETENTION,
             archive: None,
+            keep: Some(keep),
             driving: Driving::Threads,
         };
         let directory = Arc::new(Directory::open(copy.path()).unwrap());
         let store = Store::open(directory, settings, Arc::new(|why| panic!("{why}"))).unwrap();
-        let log = store.batches(Index(1), Index(u64::MAX), usize::MAX).unwrap();
+        let mut log = store.kept(Index(1), Index(u64::MAX), usize::MAX).unwrap();
+        log.extend(store.batches(store.horizon(), Index(u64::MAX), usize::MAX).unwrap());
         let id = std::fs::read_to_string(config.home.join("data/server/server-id")).unwrap();
         Disk { home: config.home.clone(), files, log, server: id.trim().parse().unwrap() }
     }
 
     fn events(&self) -> Vec<Event> {
-        let batches = self.log.iter().map(|batch| batch.decode().unwrap());
-        batches.flat_map(|batch| batch.events.into_iter().map(|logged| logged.event)).collect()
+        let there = |batch: &EncodedBatch| -> Vec<Event> {
+            let rows = batch.rows().filter(|row| !row.left_out);
+            rows.map(|row| batch.event(&row).unwrap()).collect()
+        };
+        self.log.iter().flat_map(there).collect()
     }
 
     /// What was ever written under this name.
@@ -231,6 +249,42 @@ fn what_a_forgotten_variable_held_cannot_be_read_with_all_of_the_disk() {
         (value(&agent, "app/kept", first), value(&agent, "app/doomed", anew)),
         ("old".into(), "another".into())
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_of_a_forgotten_variable_cannot_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let keep = [ObjectKind::Variable];
+    let server = ShortHistory::start(&data, &keep).await;
+    while !server.run(&["log", "-json"]).await.stdout.contains("ForgottenErased") {
+        tokio::task::yield_now().await;
+    }
+    let (doomed, other) =
+        (VariableKey::new("default", "app/doomed"), VariableKey::new("default", "app/kept"));
+    for (path, value) in [("app/doomed", SECRETS[0]), ("app/kept", "other")] {
+        let value = format!("password={value}");
+        server.run(&["var", "put", path, &value]).await.expect_success();
+    }
+    server.let_all_go().await;
+    server.stop().await;
+    let config = AgentConfig::elsewhere(directory.path(), 0);
+    let disk = Disk::of(&config);
+    let (items, others) = (disk.written(&doomed), disk.written(&other));
+    assert_eq!((items.len(), others.len()), (1, 1));
+    assert_eq!((disk.opened(&doomed, &items), disk.opened(&other, &others)), (1, 1));
+
+    let server = ShortHistory::start(&data, &keep).await;
+    let said = server.run(&["var", "forget", "-yes", "app/doomed"]).await.expect_success();
+    assert!(said.contains("no server can open any more what it held"), "{said}");
+    server.let_all_go().await;
+    let log = server.run(&["log", "-since", "0"]).await.expect_success();
+    assert!(log.contains("VariableSet") && log.contains("VariableForgotten"), "{log}");
+    server.stop().await;
+    let disk = Disk::of(&config);
+    assert_eq!(disk.written(&doomed), items, "the fact is still there");
+    assert_eq!((disk.opened(&doomed, &items), disk.opened(&other, &others)), (0, 1));
+    assert_eq!(disk.places_of(SECRETS[0]), Vec::<String>::new());
 }
 
 /// And it still knows who wrote when.

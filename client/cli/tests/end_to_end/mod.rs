@@ -30,6 +30,7 @@ mod host_volumes;
 mod identities;
 mod invalid_input;
 mod isolated;
+mod kept_facts;
 mod logins;
 mod machine;
 mod many_callers;

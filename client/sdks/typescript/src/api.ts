@@ -800,6 +800,23 @@ export interface HistoryFileVerified {
   Ends: string;
 }
 
+/** Facts of chosen kinds that are older than all history in the log and the archive. */
+export interface HistoryKept {
+  /** What is kept of history that leaves from now on: `history.keep` in the configuration. */
+  Kinds: string[] | null;
+  /** What there is, oldest first. */
+  Parts: KeptHistory[] | null;
+  /** The files with it, their bytes, and how many they have when they are not compressed. */
+  Files: number;
+  Bytes: number;
+  RawBytes: number;
+  MaxBytes: number;
+  /** Names of files that are not as they were written. */
+  Damaged: string[] | null;
+  /** Why nothing could be kept the last time; empty if it could. */
+  Failed: string;
+}
+
 /** One fact about an object. */
 export interface HistoryLine {
   /** The batch, and the event's place in it. */
@@ -835,6 +852,8 @@ export interface HistoryStorage {
   LogOldestIndex: number;
   /** Null without one. */
   Archive: HistoryArchive | null;
+  /** What is kept of older facts; null where nothing is. */
+  Kept: HistoryKept | null;
 }
 
 /** The answer of `GET /v1/history/verify`: a part of the log was folded again. */
@@ -884,6 +903,25 @@ export interface JobWhy {
   Dispatch: DispatchNow | null;
   /** The newest decision about the job; none while no scheduler has looked at it. */
   Evaluation: EvalWhy | null;
+}
+
+/** A job as it was after a fact, without what followed from other objects, as its status does. */
+export interface KeptDocument {
+  Index: number;
+  /** The job, as Nomad's API has jobs. Null where it was purged. */
+  Document: Record<string, unknown> | null;
+}
+
+/** A part of the log of which facts of some kinds are kept. */
+export interface KeptHistory {
+  FirstIndex: number;
+  LastIndex: number;
+  /** Of the first and of the last batch that is left; null where none is. */
+  FirstTime: string | null;
+  LastTime: string | null;
+  /** `job`, `variable` and so on. */
+  Kinds: string[] | null;
+  Facts: number;
 }
 
 /** One thing that a node lacks or that excludes it. The numbers are zero where there is nothing to count. */
@@ -957,6 +995,12 @@ export interface ObjectHistory {
   Lines: HistoryLine[] | null;
   /** There is more, and older, than what is shown. */
   CutShort: boolean;
+  /** From this index on every fact is there. What is older is gone, but for what `Kept` names. */
+  WholeFrom: number;
+  /** Of which older parts of the log which kinds of facts are kept, oldest first. Between them nothing is. */
+  Kept: KeptHistory[] | null;
+  /** With `documents`, of a job alone: what each of its facts left of which the state is gone, as far as they say. The newest 500. */
+  Documents: KeptDocument[] | null;
 }
 
 /** Where an allocation is placed by the log, and where it would be now; empty where it is not. */
@@ -1166,8 +1210,8 @@ export abstract class Operations {
   }
 
   /** Every fact about a job, oldest first. */
-  jobHistory(id: string, options: { index?: number; wait?: string; stale?: boolean; consistent?: boolean; minIndex?: number; asOf?: string; namespace?: string } = {}): Promise<Answer<ObjectHistory>> {
-    return this.request("GET", `/v1/job/${quoted(id)}/history`, { query: { "index": options.index, "wait": options.wait, "stale": options.stale, "consistent": options.consistent, "min_index": options.minIndex, "as_of": options.asOf, "namespace": options.namespace } });
+  jobHistory(id: string, options: { documents?: boolean; index?: number; wait?: string; stale?: boolean; consistent?: boolean; minIndex?: number; asOf?: string; namespace?: string } = {}): Promise<Answer<ObjectHistory>> {
+    return this.request("GET", `/v1/job/${quoted(id)}/history`, { query: { "documents": options.documents, "index": options.index, "wait": options.wait, "stale": options.stale, "consistent": options.consistent, "min_index": options.minIndex, "as_of": options.asOf, "namespace": options.namespace } });
   }
 
   /** Every fact about a node, oldest first. */
@@ -1191,13 +1235,13 @@ export abstract class Operations {
   }
 
   /** Reads the file of history that an index is in, in the log or in the archive of the server that answers, and compares all of it with its checksums and the chain of the log. It takes operator:read. */
-  verifyHistoryFile(options: { from: number }): Promise<Answer<HistoryFileVerified>> {
-    return this.request("GET", `/v1/operator/history/verify`, { query: { "from": options.from } });
+  verifyHistoryFile(options: { from: number; kept?: boolean }): Promise<Answer<HistoryFileVerified>> {
+    return this.request("GET", `/v1/operator/history/verify`, { query: { "from": options.from, "kept": options.kept } });
   }
 
   /** A copy of the file of history that an index is in, compressed. The header X-Sojourn-Next-Index has the index to ask with for the next file. It takes a management token. */
-  exportHistoryFile(options: { from: number }): Promise<Answer<Uint8Array>> {
-    return this.request("GET", `/v1/operator/history/export`, { query: { "from": options.from }, raw: true });
+  exportHistoryFile(options: { from: number; kept?: boolean }): Promise<Answer<Uint8Array>> {
+    return this.request("GET", `/v1/operator/history/export`, { query: { "from": options.from, "kept": options.kept }, raw: true });
   }
 
   /** Whether the scheduler looks at all nodes or at a sample. */

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{AllocationHistory, AllocationTransition, AsOf, HistoryLine, HistoryVerified, ObjectHistory};
+use api::{
+    AllocationHistory, AllocationTransition, AsOf, HistoryLine, HistoryVerified, KeptDocument, ObjectHistory,
+};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
@@ -11,15 +13,17 @@ use axum::routing::get;
 use base::Index;
 use feed::requester;
 use history::{History, HistoryError, Life, Line, LogPage, Object, Placement, Transition, Verified};
+use journal::store::KeptSpan;
 use model::{Algorithm, AllocId, DeploymentId, EvalId, JobKey};
 use state::State;
 
 use crate::access::{Access, Management, ReadJob, ReadNodes, Right, Somewhere};
 use crate::answer::{self, Answer, Meta};
 use crate::app_state::AppState;
-use crate::blocking::{index_of, past};
+use crate::blocking::{ago, index_of, past};
 use crate::error::Failure;
 use crate::request::{Read, ReadNow, Reading};
+use crate::routes::kept_part;
 use crate::view::decisions::{Regression, regression};
 
 /// How long a reader of a history waits until it has what the state shows already.
@@ -52,7 +56,7 @@ async fn log(With(server): With<AppState>, read: Read<Management>) -> Answer {
         token => Some(token.parse().map(Index).map_err(|_| Failure::invalid("invalid `next_token`"))?),
     };
     let most = read.options.per_page.map_or(LOG_PAGE, |most| (most as usize).min(LOG_PAGE_MAX));
-    let until = moment(&server, &read).await?.index;
+    let until = end(&server, &read).await?;
     let history = server.history.clone();
     let page = blocking(move || {
         let from = match (from, since) {
@@ -62,17 +66,36 @@ async fn log(With(server): With<AppState>, read: Read<Management>) -> Answer {
             // What came after the newest index of then.
             (None, Some(moment)) => match index_of(&history, moment) {
                 Ok(index) => index.next(),
-                Err(HistoryError::Gone { .. }) => Index::ZERO,
-                Err(error) => return Err(past("since", &error)),
+                // Of what is older there may be facts that are kept.
+                Err(HistoryError::Gone { .. }) => kept_after(&history, moment)?,
+                Err(error) => return Err(past("since", &error, &history)),
             },
         };
-        history.log(from, until, most).map_err(|error| failed(&error))
+        let page = history.log(from, until, most).map_err(|error| failed(&error))?;
+        Ok((page, history.kept()))
     });
-    let LogPage { lines, next, cut_short } = page.await?;
+    let (LogPage { lines, next, cut_short }, kept) = page.await?;
     let lines = lines.iter().map(line).collect::<Vec<_>>().into();
     let next_token = next.map(|next| next.to_string());
     let meta = Meta { index: until, known_leader: server.known_leader(), next_token };
-    Ok(answer::with_meta(answer::json(&ObjectHistory { id: String::new(), lines, cut_short }), &meta))
+    let all = ObjectHistory { lines, cut_short, ..within(kept) };
+    Ok(answer::with_meta(answer::json(&all), &meta))
+}
+
+/// The first index after a moment that lies below the log.
+fn kept_after(history: &History, moment: AsOf) -> Result<Index, Failure> {
+    let time = match moment {
+        AsOf::Index(index) => return Ok(index),
+        AsOf::Time(time) => time,
+        AsOf::Ago(span) => ago(span),
+    };
+    history.kept_after(time).map_err(|error| failed(&error))
+}
+
+/// A history without a line, which says what is there of older facts.
+fn within((whole_from, kept): (Index, Vec<KeptSpan>)) -> ObjectHistory {
+    let kept = kept.iter().map(kept_part).collect::<Vec<_>>().into();
+    ObjectHistory { whole_from: whole_from.0, kept, ..ObjectHistory::default() }
 }
 
 /// A part of the log folded again: from `since`, the oldest there is without it.
@@ -86,7 +109,7 @@ async fn verify(With(server): With<AppState>, read: ReadNow<Management>) -> Answ
             None => history.oldest(),
         };
         let verified = from.and_then(|from| Ok((from, history.verify(from)?)));
-        verified.map_err(|error| past("since", &error))
+        verified.map_err(|error| past("since", &error, &history))
     });
     let (from, verified) = folded.await?;
     let tables = verified.digest.tables();
@@ -113,7 +136,7 @@ async fn decisions(With(server): With<AppState>, read: ReadNow<Management>) -> A
     let made = blocking(move || {
         let from = begin(&history, since);
         let made = from.and_then(|from| regression(&history, from, Regression { algorithm }));
-        made.map_err(|error| past("since", &error))
+        made.map_err(|error| past("since", &error, &history))
     });
     let made = made.await?;
     answered(&server, Index(made.to), &made)
@@ -159,14 +182,23 @@ async fn allocation(
 
 async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = JobKey::new(read.params.namespace(), &id);
-    let state = moment(&server, &read).await?;
-    story(&server, state.index, id, Some(Object::Job(key)), "job not found").await
+    let documents = read.params.boolean("documents")?;
+    let until = end(&server, &read).await?;
+    let mut told = story_of(&server, until, id, Some(Object::Job(key.clone())), "job not found").await?;
+    if documents {
+        let history = server.history.clone();
+        let found = blocking(move || history.job_documents(&key).map_err(|error| failed(&error))).await?;
+        let found = found.into_iter().filter(|(index, _)| *index <= until);
+        let found = found.map(|(index, document)| KeptDocument { index: index.0, document });
+        told.documents = found.collect::<Vec<_>>().into();
+    }
+    answered(&server, until, &told)
 }
 
 async fn node(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
     let object = id.parse().ok().map(Object::Node);
-    let state = moment(&server, &read).await?;
-    story(&server, state.index, id, object, "node not found").await
+    let until = end(&server, &read).await?;
+    story(&server, until, id, object, "node not found").await
 }
 
 async fn evaluation(
@@ -210,6 +242,28 @@ pub(super) async fn moment(server: &AppState, read: &Reading) -> Result<Arc<Stat
     }
 }
 
+/// The index of [`moment`], for what is read of the log alone: the state of then need not be there.
+///
+/// # Errors
+/// As there; 410 below the log.
+async fn end(server: &AppState, read: &Reading) -> Result<Index, Failure> {
+    let Some(as_of) = read.options.as_of.filter(|_| read.options.fork.is_none()) else {
+        return Ok(moment(server, read).await?.index);
+    };
+    server.fresh(read.options.consistency, read.options.min_index).await?;
+    let history = server.history.clone();
+    let find = move || {
+        let (oldest, newest) = (history.kept().0, history.newest());
+        let found = match index_of(&history, as_of) {
+            Ok(index) if index < oldest => Err(HistoryError::Gone { oldest }),
+            Ok(index) if index > newest => Err(HistoryError::Ahead { newest }),
+            found => found,
+        };
+        found.map_err(|error| past("as_of", &error, &history))
+    };
+    blocking(find).await
+}
+
 /// The caller may see what stood in this namespace. What was forgotten with its namespace is for who may see everything.
 fn of_namespace(access: &Access, namespace: Option<&str>) -> bool {
     match namespace {
@@ -232,16 +286,29 @@ async fn story(
     object: Option<Object>,
     unknown: &'static str,
 ) -> Answer {
+    let told = story_of(server, index, id, object, unknown).await?;
+    answered(server, index, &told)
+}
+
+async fn story_of(
+    server: &AppState,
+    index: Index,
+    id: String,
+    object: Option<Object>,
+    unknown: &'static str,
+) -> Result<ObjectHistory, Failure> {
     let object = object.ok_or_else(|| Failure::not_found(unknown))?;
     let history = server.history.clone();
-    let read = move || history.story(&object, index, PATIENCE).map_err(|error| failed(&error));
-    let story = blocking(read).await?;
+    let read = move || {
+        let story = history.story(&object, index, PATIENCE).map_err(|error| failed(&error))?;
+        Ok((story, history.kept()))
+    };
+    let (story, kept) = blocking(read).await?;
     let lines: Vec<_> = story.lines.iter().filter(|one| one.index <= index).map(line).collect();
     if lines.is_empty() {
         return Err(Failure::not_found(unknown));
     }
-    let lines = lines.into();
-    answered(server, index, &ObjectHistory { id, lines, cut_short: story.cut_short })
+    Ok(ObjectHistory { id, lines: lines.into(), cut_short: story.cut_short, ..within(kept) })
 }
 
 /// The allocation with this id, or the only one whose id begins so: also one that has been forgotten.

@@ -57,6 +57,7 @@ use tower::Layer;
 use tower::util::MapRequestLayer;
 
 pub use history_files::history_file;
+pub(crate) use history_files::kept_part;
 pub(crate) use register::{Checked, checked as checked_job, error_text};
 
 use crate::answer;

@@ -14,8 +14,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
 use http_gateway::{
-    ClusterAdmin, ClusterError, FileStream, GossipKeys, HistoryFiles, OtherHistory, PeerName, SnapshotFile,
-    Snapshots,
+    ClusterAdmin, ClusterError, Entries, FileStream, GossipKeys, HistoryFiles, OtherHistory, PeerName,
+    SnapshotFile, Snapshots,
 };
 use journal::store::{ArchiveStatus, HistoryFile, HistoryStatus, Retention, StoreError};
 use parking_lot::Mutex;
@@ -189,10 +189,14 @@ impl HistoryFiles for FakeServers {
             segments: 3,
             segment_bytes: 3 << 20,
             archive: Some(ArchiveStatus { files: 2, oldest: Some(Index(1)), ..ArchiveStatus::default() }),
+            kept: None,
         }
     }
 
-    fn verify(&self, index: Index) -> Result<Option<HistoryFile>, StoreError> {
+    fn verify(&self, of: Entries, index: Index) -> Result<Option<HistoryFile>, StoreError> {
+        if of == Entries::Kept {
+            return Ok(None);
+        }
         let damaged = || StoreError::Damaged { file: "x.sjz".into(), offset: 128, why: "it is torn".into() };
         match index.0 {
             1 => Err(StoreError::Compacted { from: index, oldest: Index(3) }),
@@ -212,8 +216,8 @@ impl HistoryFiles for FakeServers {
         }
     }
 
-    fn export(&self, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError> {
-        Ok(self.verify(index)?.map(|file| (file, b"bytes".to_vec())))
+    fn export(&self, of: Entries, index: Index) -> Result<Option<(HistoryFile, Vec<u8>)>, StoreError> {
+        Ok(self.verify(of, index)?.map(|file| (file, b"bytes".to_vec())))
     }
 }
 
@@ -442,6 +446,8 @@ async fn history_is_shown_verified_and_exported_file_by_file() {
     let exported = cluster.get("/v1/operator/history/export?from=5").await;
     assert_eq!((exported.header("x-sojourn-next-index"), &exported.body[..]), ("10", &b"bytes"[..]));
     for route in ["verify", "export"] {
+        let kept = cluster.get(&format!("/v1/operator/history/{route}?from=5&kept=true")).await;
+        kept.refused(404, "no facts are kept of index 5, or of later ones");
         let get = async |from: &str| cluster.get(&format!("/v1/operator/history/{route}{from}")).await;
         for wrong in ["", "?from=0", "?from=-1"] {
             get(wrong).await.refused(400, "from: expected an index, at least 1");

@@ -22,8 +22,11 @@
 mod commands;
 mod table;
 
+use std::collections::BTreeSet;
+
 use base::{Index, Time, Uuid};
 use bytes::Bytes;
+use model::event::Observed;
 use model::{Batch, CommandRecord, Digest, EPOCH, Event, LoggedEvent};
 use rkyv::util::AlignedVec;
 
@@ -110,6 +113,15 @@ impl EncodedBatch {
     ///
     /// Payloads are left alone: they are validated when one is decoded.
     pub fn check(bytes: Bytes) -> Result<EncodedBatch, FrameError> {
+        let batch = EncodedBatch::check_part(bytes)?;
+        if batch.rows().any(|row| row.left_out) {
+            return Err(FrameError::Malformed("only a part of it is there"));
+        }
+        Ok(batch)
+    }
+
+    /// As [`EncodedBatch::check`], also of a batch that only a part is left of.
+    pub(crate) fn check_part(bytes: Bytes) -> Result<EncodedBatch, FrameError> {
         if bytes.len() < HEADER {
             return Err(FrameError::Malformed("shorter than its header"));
         }
@@ -183,7 +195,46 @@ impl EncodedBatch {
     pub fn event(&self, row: &Row) -> Result<Event, FrameError> {
         let payload = self.0.get(row.offset as usize..).and_then(|rest| rest.get(..row.len as usize));
         let payload = payload.ok_or(FrameError::Malformed("the row is of another batch"))?;
+        if row.left_out {
+            return Err(FrameError::Malformed("the event is no longer kept"));
+        }
         registry::decode(row.kind, row.version, payload)
+    }
+
+    /// The same batch without the payloads of events that are not `wanted`, to be read and never to be folded: the events that
+    /// are left stand where they stood, with who asked for them. What was observed in another cluster is left with its mark.
+    /// `None` when nothing is wanted.
+    pub fn part(&self, wanted: impl Fn(u16) -> bool) -> Option<EncodedBatch> {
+        let commands: BTreeSet<u16> =
+            self.rows().filter(|row| wanted(row.kind) && !row.left_out).map(|row| row.command).collect();
+        if commands.is_empty() {
+            return None;
+        }
+        let stays = |row: &Row| {
+            !row.left_out
+                && (wanted(row.kind) || (row.kind == Observed::KIND && commands.contains(&row.command)))
+        };
+        let mut bytes = AlignedVec::<ALIGN>::with_capacity(self.0.len());
+        bytes.extend_from_slice(&self.0[..self.payloads_at()]);
+        for (at, mut row) in self.rows().enumerate() {
+            if stays(&row) {
+                bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+                let payload = &self.0[row.offset as usize..][..row.len as usize];
+                row.offset = bytes.len() as u32;
+                bytes.extend_from_slice(payload);
+            } else {
+                (row.left_out, row.offset, row.len) = (true, 0, 0);
+            }
+            row.write(&mut bytes[HEADER + at * table::ROW..][..table::ROW]);
+        }
+        let len = bytes.len() as u32;
+        bytes[52..56].copy_from_slice(&len.to_le_bytes());
+        Some(EncodedBatch(Bytes::from_owner(bytes)))
+    }
+
+    /// How many events are in it with their payloads.
+    pub fn present(&self) -> usize {
+        self.rows().filter(|row| !row.left_out).count()
     }
 
     pub fn decode(&self) -> Result<Batch, FrameError> {
@@ -339,6 +390,28 @@ mod tests {
         );
         let newer = "event kind 12 version 3 is not known to this server: it was written by a newer release";
         assert_eq!(changed(HEADER + 2, 3), newer);
+    }
+
+    #[test]
+    fn a_part_has_its_events_where_they_stood() {
+        let whole = encode(&batch());
+        let part = whole.part(|kind| kind == 15).unwrap();
+        assert_eq!((part.index(), part.time(), part.digest()), (whole.index(), whole.time(), whole.digest()));
+        assert_eq!(part.commands(), whole.commands());
+        assert!(part.bytes().len() < whole.bytes().len() && part.present() == 1);
+        let rows: Vec<Row> = part.rows().collect();
+        assert_eq!(part.event(&rows[1]).unwrap(), batch().events[1].event);
+        assert_eq!(part.event(&rows[0]), Err(FrameError::Malformed("the event is no longer kept")));
+        // It passes for a batch nowhere else.
+        assert!(part.decode().is_err());
+        let bytes = part.clone().into_bytes();
+        assert_eq!(
+            EncodedBatch::check(bytes.clone()),
+            Err(FrameError::Malformed("only a part of it is there"))
+        );
+        assert_eq!(EncodedBatch::check_part(bytes).unwrap(), part);
+        assert_eq!(part.part(|kind| kind == 15), Some(part.clone()));
+        assert_eq!((part.part(|kind| kind == 11), whole.part(|_| true)), (None, Some(whole)));
     }
 
     fn batch() -> Batch {

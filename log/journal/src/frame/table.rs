@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | 2 | kind |
 //! | 2 | 2 | version |
-//! | 4 | 2 | flags, zero so far |
+//! | 4 | 2 | flags: 1 where the payload was left out, see [`super::EncodedBatch::part`] |
 //! | 6 | 1 | topic |
 //! | 7 | 1 | sort of subject |
 //! | 8 | 2 | position of its command in the command table |
@@ -19,6 +19,7 @@ use super::{ALIGN, FrameError};
 use crate::registry;
 
 pub(super) const ROW: usize = 24;
+const LEFT_OUT: u16 = 1;
 
 // Sorts of subjects. Numbers in the log, never reused.
 const NOTHING: u8 = 0;
@@ -33,6 +34,8 @@ pub struct Row {
     pub topic: Topic,
     /// The position of its command in [`super::EncodedBatch::commands`].
     pub command: u16,
+    /// The payload is not in the batch: it is of one that only a part is left of.
+    pub left_out: bool,
     subject: u8,
     subject_hash: u32,
     pub(super) offset: u32,
@@ -52,12 +55,14 @@ impl Row {
         let (subject, subject_hash) = key(&event.subject());
         let (kind, topic) = (event.kind(), event.topic());
         let version = registry::version(event);
-        Row { kind, version, topic, command: logged.command, subject, subject_hash, offset, len }
+        let (command, left_out) = (logged.command, false);
+        Row { kind, version, topic, command, left_out, subject, subject_hash, offset, len }
     }
 
     pub(super) fn write(&self, to: &mut [u8]) {
         to[0..2].copy_from_slice(&self.kind.to_le_bytes());
         to[2..4].copy_from_slice(&self.version.to_le_bytes());
+        to[4..6].copy_from_slice(&if self.left_out { LEFT_OUT } else { 0 }.to_le_bytes());
         to[6] = self.topic as u8;
         to[7] = self.subject;
         to[8..10].copy_from_slice(&self.command.to_le_bytes());
@@ -75,6 +80,7 @@ impl Row {
             topic: Topic::from_number(row[6]),
             subject: row[7],
             command: u16(8),
+            left_out: u16(4) & LEFT_OUT != 0,
             subject_hash: u32(12),
             offset: u32(16),
             len: u32(20),
@@ -83,7 +89,7 @@ impl Row {
 
     pub(super) fn check(&self, payloads: usize, end: usize, commands: u16) -> Result<(), FrameError> {
         let (from, to) = (self.offset as usize, self.offset as usize + self.len as usize);
-        if from < payloads || to > end || !from.is_multiple_of(ALIGN) {
+        if !self.left_out && (from < payloads || to > end || !from.is_multiple_of(ALIGN)) {
             return Err(FrameError::Malformed("a payload lies outside of the payloads"));
         }
         if self.command >= commands {

@@ -2,7 +2,8 @@
 
 use base::Index;
 
-use super::archive::{ArchiveStatus, Head, HistoryFile, Packer, chain_text, write};
+use super::archive::{ArchiveStatus, Form, Head, HistoryFile, Packer, chain_text, write};
+use super::kept_facts::KeptStatus;
 use super::position::Position;
 use super::record::Spot;
 use super::{Entry, Retention, Store, StoreError, archive, segment};
@@ -23,6 +24,8 @@ pub struct HistoryStatus {
     pub segment_bytes: u64,
     /// `None` without an archive.
     pub archive: Option<ArchiveStatus>,
+    /// What is kept of entries that are neither here nor there; `None` where nothing is.
+    pub kept: Option<KeptStatus>,
 }
 
 /// The committed part of a segment.
@@ -43,7 +46,9 @@ impl Store {
         let segment_bytes = contents.segments.iter().map(|segment| segment.bytes).sum();
         drop(contents);
         let archive = self.archive.as_ref().map(|archive| archive.status(base));
-        HistoryStatus { retention: self.retention, oldest, log_oldest, segments, segment_bytes, archive }
+        let kept = self.kept.as_ref().map(|kept| kept.status(oldest));
+        let retention = self.retention;
+        HistoryStatus { retention, oldest, log_oldest, segments, segment_bytes, archive, kept }
     }
 
     /// Reads all of the file that batch `index` is in, and compares it with its checksums and the chain. `None` when no
@@ -109,7 +114,7 @@ impl Store {
         level: i32,
     ) -> Result<(Head, Vec<u8>), StoreError> {
         let io = || StoreError::io("compress a segment of the log");
-        let mut packer = Packer::new(start, level).map_err(io())?;
+        let mut packer = Packer::new(Form::Whole, start, level).map_err(io())?;
         self.each_entry(start.next..end.next, |entry| packer.push(entry).map_err(io()))?;
         let (head, bytes) = packer.finish().map_err(io())?;
         if head.end != end {
@@ -121,7 +126,7 @@ impl Store {
         Ok((head, bytes))
     }
 
-    fn each_entry(
+    pub(super) fn each_entry(
         &self,
         range: std::ops::Range<u64>,
         mut each: impl FnMut(&Entry) -> Result<(), StoreError>,

@@ -13,6 +13,7 @@ mod files;
 mod history_files;
 mod image;
 mod images;
+mod kept_facts;
 mod position;
 mod queue;
 mod reader;
@@ -41,7 +42,7 @@ use parking_lot::Mutex;
 
 use crate::frame::{BATCH_BYTES_MAX, EncodedBatch, FrameError};
 use archive::Archive;
-pub use archive::{ArchiveSettings, ArchiveStatus, HISTORY_SUFFIX, HistoryFile, verify_file};
+pub use archive::{ArchiveSettings, ArchiveStatus, HISTORY_SUFFIX, HistoryFile, KEPT_SUFFIX, verify_file};
 use contents::Contents;
 pub use contents::TAIL_BYTES;
 pub use files::{Directory, File, Files};
@@ -49,6 +50,8 @@ pub use history_files::HistoryStatus;
 pub use image::ImageMeta;
 use images::Images;
 pub use images::{IMAGE_FILES_MAX, IMAGES_KEPT};
+use kept_facts::Kept;
+pub use kept_facts::{KeepSettings, KeptSpan, KeptStatus};
 pub use queue::GROUP_BYTES_MAX;
 use queue::{Op, Queue};
 pub use reader::Reader;
@@ -115,6 +118,8 @@ pub struct Settings {
     pub retention: Retention,
     /// Where segments go before they are removed; without it they are gone.
     pub archive: Option<ArchiveSettings>,
+    /// What is kept of history that leaves all of these; without it nothing is.
+    pub keep: Option<KeepSettings>,
     pub driving: Driving,
 }
 
@@ -161,6 +166,7 @@ pub enum StoreError {
 fn noun(file: &str) -> &'static str {
     match file {
         file if file.ends_with(".img") => "image",
+        file if file.ends_with(KEPT_SUFFIX) || file == "kept.tmp" => "file of kept facts",
         file if file.ends_with(HISTORY_SUFFIX) || file.ends_with(".tmp") => "archived file",
         _ => "segment",
     }
@@ -187,6 +193,7 @@ pub struct Store {
     files: Mutex<Option<Arc<dyn Files>>>,
     retention: Retention,
     archive: Option<Archive>,
+    kept: Option<Kept>,
     driver: Driver,
 }
 
@@ -236,7 +243,8 @@ impl Store {
     /// [`StoreError::Damaged`] when a record is bad that was safely written; nothing is changed then.
     pub fn open(files: Arc<dyn Files>, settings: Settings, fatal: Fatal) -> Result<Store, StoreError> {
         let recovered = recovery::recover(&*files)?;
-        let archive = settings.archive.map(Archive::open).transpose()?;
+        let archive = settings.archive.map(|settings| Archive::open(settings, archive::WHOLE)).transpose()?;
+        let kept = settings.keep.map(Kept::open).transpose()?;
         let shared = Arc::new(Shared::new(recovered.contents, recovered.images, fatal.clone()));
         let spare_bytes = settings.segment_bytes.max(segment::len_for(0, record::size_with(0)));
         let writer =
@@ -257,7 +265,7 @@ impl Store {
             }
         };
         let files = Mutex::new(Some(files));
-        Ok(Store { shared, files, retention: settings.retention, archive, driver })
+        Ok(Store { shared, files, retention: settings.retention, archive, kept, driver })
     }
 
     /// Does the writer's next group, in the caller's thread: writes, syncs, calls back. False when there was none, or
@@ -429,6 +437,7 @@ impl Store {
         let _one = self.shared.keeping.lock();
         *self.files.lock() = None;
         self.archive.iter().for_each(Archive::close);
+        self.kept.iter().for_each(Kept::close);
         match &self.driver {
             Driver::Threads { maker, writer } => {
                 maker.close();

@@ -122,6 +122,21 @@ impl<'a> Draft<'a> {
 
     /// Appends the record to `buffer` and returns the chain at it.
     pub fn write(&self, buffer: &mut Vec<u8>, spot: Spot, before: Chain, lag: u64) -> Chain {
+        self.write_with(buffer, spot, lag, |header| before.then(header, self.payload))
+    }
+
+    /// Appends the record of a part of an entry. It has the chain at the whole entry, which does not follow from the part.
+    pub fn write_part(&self, buffer: &mut Vec<u8>, spot: Spot, chain: Chain) {
+        self.write_with(buffer, spot, 0, |_| chain);
+    }
+
+    fn write_with(
+        &self,
+        buffer: &mut Vec<u8>,
+        spot: Spot,
+        lag: u64,
+        chain: impl FnOnce(&Header) -> Chain,
+    ) -> Chain {
         let start = buffer.len();
         buffer.resize(start + HEADER, 0);
         buffer.extend_from_slice(self.payload);
@@ -134,10 +149,10 @@ impl<'a> Draft<'a> {
             raft_index: self.raft_index,
             term: self.term,
             index: self.index,
-            chain: before,
+            chain: Chain::default(),
             lag: u32::try_from(lag).expect("a group is far smaller than 4 GiB"),
         };
-        header.chain = before.then(&header, self.payload);
+        header.chain = chain(&header);
         buffer[start..start + HEADER].copy_from_slice(&header.bytes(spot));
         header.chain
     }
@@ -252,6 +267,15 @@ pub(super) fn read(bytes: &[u8], spot: Spot) -> Result<(Header, &[u8]), Bad> {
         return Err(Bad::Payload);
     }
     Ok((header, &padded[..header.len as usize]))
+}
+
+/// The entry of which the record holds a part; `None` where it holds no batch.
+pub(super) fn part(header: &Header, payload: Bytes) -> Result<Option<Entry>, crate::FrameError> {
+    if header.kind != Kind::Batch {
+        return Ok(None);
+    }
+    let payload = Payload::Batch(crate::EncodedBatch::check_part(payload)?);
+    Ok(Some(Entry { index: header.raft_index, term: header.term, payload }))
 }
 
 /// The entry a record holds; `None` where it holds none.

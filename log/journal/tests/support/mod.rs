@@ -32,7 +32,7 @@ pub fn open(disk: &Disk, segment_bytes: u64) -> Result<Store, StoreError> {
 }
 
 pub fn threads(segment_bytes: u64) -> Settings {
-    Settings { segment_bytes, retention: RETENTION, archive: None, driving: Driving::Threads }
+    Settings { segment_bytes, retention: RETENTION, archive: None, keep: None, driving: Driving::Threads }
 }
 
 /// Driven by whoever holds it.
@@ -42,7 +42,7 @@ pub fn open_steps(disk: &Disk, segment_bytes: u64) -> Result<Store, StoreError> 
 
 pub fn steps(segment_bytes: u64) -> Settings {
     let driving = Driving::Steps { on_work: Arc::new(|| {}) };
-    Settings { segment_bytes, retention: RETENTION, archive: None, driving }
+    Settings { segment_bytes, retention: RETENTION, archive: None, keep: None, driving }
 }
 
 /// Steps until there is nothing to do.

@@ -16,6 +16,7 @@ mod job;
 mod keyring;
 mod login;
 mod node;
+mod object_kind;
 mod recording;
 mod service;
 mod sink;
@@ -28,6 +29,7 @@ pub use deployment::DeploymentGoal;
 pub use doc::Doc;
 pub use eval::{EvalOutcome, FailedGroups, NewEval, RejectedNode};
 pub use node::{DrainOrder, NodeMessage};
+pub use object_kind::{ObjectKind, ObjectKinds};
 pub use recording::ObservedProgress;
 pub use subject::{Subject, Topic};
 pub use variable::ResealedVersion;
@@ -73,6 +75,17 @@ macro_rules! events {
             }
         })+
 
+        impl ObjectKind {
+            /// What an event of this number is about; `None` for a number that is not known, for the parts of a restored
+            /// state, and for the mark of an observation, which goes with what was observed.
+            pub const fn of(event: u16) -> Option<ObjectKind> {
+                match event {
+                    $($kind => object_kind!($file $name $sort),)+
+                    _ => None,
+                }
+            }
+        }
+
         /// Calls `$with!` with each kind, its version and its payload's name, for tables that must not miss one.
         #[macro_export]
         macro_rules! for_each_event {
@@ -107,6 +120,76 @@ macro_rules! topic {
     };
     ($topic:ident) => {
         Topic::$topic
+    };
+}
+
+/// What the payloads of a file are about.
+macro_rules! object_kind {
+    (cluster StateChunkGiven $sort:ident) => {
+        None
+    };
+    (cluster VolumeRegistered $sort:ident) => {
+        Some(ObjectKind::Volume)
+    };
+    (cluster VolumeDeregistered $sort:ident) => {
+        Some(ObjectKind::Volume)
+    };
+    (recording Observed $sort:ident) => {
+        None
+    };
+    (recording $name:ident Job) => {
+        Some(ObjectKind::Job)
+    };
+    (recording $name:ident Deployment) => {
+        Some(ObjectKind::Deployment)
+    };
+    (recording $name:ident Cluster) => {
+        Some(ObjectKind::Cluster)
+    };
+    (acl $name:ident $sort:ident) => {
+        Some(ObjectKind::Acl)
+    };
+    (login $name:ident $sort:ident) => {
+        Some(ObjectKind::Acl)
+    };
+    (alloc $name:ident $sort:ident) => {
+        Some(ObjectKind::Alloc)
+    };
+    (cluster $name:ident $sort:ident) => {
+        Some(ObjectKind::Cluster)
+    };
+    (cursor $name:ident $sort:ident) => {
+        Some(ObjectKind::Stream)
+    };
+    (sink $name:ident $sort:ident) => {
+        Some(ObjectKind::Stream)
+    };
+    (deployment $name:ident $sort:ident) => {
+        Some(ObjectKind::Deployment)
+    };
+    (erasure $name:ident $sort:ident) => {
+        Some(ObjectKind::Variable)
+    };
+    (eval $name:ident $sort:ident) => {
+        Some(ObjectKind::Eval)
+    };
+    (job $name:ident $sort:ident) => {
+        Some(ObjectKind::Job)
+    };
+    (keyring $name:ident $sort:ident) => {
+        Some(ObjectKind::Keyring)
+    };
+    (node $name:ident $sort:ident) => {
+        Some(ObjectKind::Node)
+    };
+    (service $name:ident $sort:ident) => {
+        Some(ObjectKind::Service)
+    };
+    (variable $name:ident $sort:ident) => {
+        Some(ObjectKind::Variable)
+    };
+    (volume $name:ident $sort:ident) => {
+        Some(ObjectKind::Volume)
     };
 }
 

@@ -47,6 +47,7 @@ pub fn settings(dir: &Path, node: u64, found: Found) -> Settings {
         segment_bytes: SEGMENT,
         retention: RETENTION,
         archive: None,
+        keep: None,
         tail: TAIL,
         found,
         timings: timings(),

@@ -179,6 +179,7 @@ impl World {
             segment_bytes: SEGMENT,
             retention: Retention { bytes: 4 * SEGMENT, age: None },
             archive: None,
+            keep: None,
             tail: Tail { entries: 20, bytes: 8 << 10 },
             seed,
             timings: self.timings(node),

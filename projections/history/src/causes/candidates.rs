@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use journal::ReadError;
 use model::{Event, Subject};
 
 use super::links::{is_drain, verdict};
@@ -70,15 +71,21 @@ impl Reading<'_> {
     /// What the same command decided besides.
     fn beside(&mut self, at: Position) -> Result<BTreeSet<Position>, HistoryError> {
         let Some(batch) = self.batch(at.index)? else { return Ok(BTreeSet::new()) };
-        let command = batch.events[usize::from(at.ordinal)].command;
-        let same = batch.events.iter().enumerate().filter(|(_, logged)| logged.command == command);
-        let places = same.map(|(ordinal, _)| Position { index: at.index, ordinal: ordinal as u16 });
+        let command = batch.command_of(at.ordinal);
+        let same = batch.events.iter().filter(|(_, logged)| logged.command == command);
+        let places = same.map(|(ordinal, _)| Position { index: at.index, ordinal: *ordinal });
         Ok(places.filter(|place| *place != at).collect())
     }
 
     /// A drain names no allocations, and they do not name it.
     fn transitions_after(&mut self, at: Position) -> Result<Vec<Position>, HistoryError> {
-        let batches = self.shared.journal.read(at.index.next(), AFTER_DRAIN_BYTES)?;
+        let batches = match self.shared.journal.read(at.index.next(), AFTER_DRAIN_BYTES) {
+            Err(ReadError::Compacted { .. }) => {
+                self.gone = true;
+                return Ok(Vec::new());
+            }
+            read => read?,
+        };
         let last = batches.last().map(|batch| batch.index());
         self.cut_short |= last.is_some_and(|last| last < self.shared.journal.committed());
         let mut found = Vec::new();

@@ -15,9 +15,9 @@
 //! Nothing else is a cause: not that something happened shortly before.
 
 use model::event::{AllocTransitionRequested, EvalCreated, NewEval};
-use model::{Actor, AllocId, Batch, DeploymentId, EvalId, Event, JobKey, Trigger};
+use model::{Actor, AllocId, DeploymentId, EvalId, Event, JobKey, Trigger};
 
-use super::reading::Reading;
+use super::reading::{Facts, Reading};
 use super::{How, Link, once};
 use crate::entries::Position;
 use crate::history::HistoryError;
@@ -43,13 +43,13 @@ struct Mates {
 }
 
 impl Mates {
-    fn of(batch: &Batch, at: Position) -> Mates {
-        let command = batch.events[usize::from(at.ordinal)].command;
-        let same = |(ordinal, logged): &(usize, &model::LoggedEvent)| {
-            logged.command == command && *ordinal != usize::from(at.ordinal)
+    fn of(batch: &Facts, at: Position) -> Mates {
+        let command = batch.command_of(at.ordinal);
+        let same = |(ordinal, logged): &(&u16, &model::LoggedEvent)| {
+            logged.command == command && **ordinal != at.ordinal
         };
-        let place = |ordinal: usize| Position { index: batch.index, ordinal: ordinal as u16 };
-        let events = batch.events.iter().enumerate().filter(same).take(MATES_MAX);
+        let place = |ordinal: &u16| Position { index: batch.index, ordinal: *ordinal };
+        let events = batch.events.iter().filter(same).take(MATES_MAX);
         Mates {
             actor: batch.commands[usize::from(command)].actor.clone(),
             events: events.map(|(ordinal, logged)| (place(ordinal), logged.event.clone())).collect(),

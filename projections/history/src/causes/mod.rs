@@ -218,16 +218,23 @@ impl Reading<'_> {
         let mut first = Vec::new();
         for index in indexes {
             let oldest = self.shared.journal.horizon();
-            if index < oldest {
-                return Err(HistoryError::Gone { oldest });
-            }
-            let Some(batch) = self.batch(index)? else { continue };
+            let Some(batch) = self.batch(index)? else {
+                if index < oldest {
+                    return Err(HistoryError::Gone { oldest });
+                }
+                continue;
+            };
             let is_first = |ordinal: u16, command: RequestId| match (start, wanted) {
                 (Start::Request(request), _) => command == request,
                 (Start::Fact(_), wanted) => wanted == Some(ordinal),
             };
-            let found = batch.events().filter(|(ordinal, command, _)| is_first(*ordinal, command.request));
-            first.extend(found.map(|(ordinal, _, _)| Position { index, ordinal }));
+            let request = |command: u16| batch.commands[usize::from(command)].request;
+            let found = batch.events.iter();
+            let found = found.filter(|(ordinal, logged)| is_first(**ordinal, request(logged.command)));
+            first.extend(found.map(|(ordinal, _)| Position { index, ordinal: *ordinal }));
+            if first.is_empty() && index < oldest {
+                return Err(HistoryError::Gone { oldest });
+            }
         }
         Ok(first)
     }
@@ -238,9 +245,9 @@ impl Reading<'_> {
         let misses = std::mem::replace(&mut self.gone, was_gone);
         self.gone |= misses;
         let batch = self.batch(at.index)?.expect("its event was read");
-        let logged = &batch.events[usize::from(at.ordinal)];
+        let logged = &batch.events[&at.ordinal];
         let record = &batch.commands[usize::from(logged.command)];
-        let first = batch.events.iter().find(|other| other.command == logged.command);
+        let first = batch.events.values().find(|other| other.command == logged.command);
         let mark = first.and_then(|first| match &first.event {
             Event::Observed(mark) => Some(mark),
             _ => None,

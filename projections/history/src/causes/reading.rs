@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::Index;
-use journal::ReadError;
-use model::{AllocId, Batch, DeploymentId, EvalId, Event, JobKey, Subject, VariableKey};
+use base::{Index, Time};
+use journal::{EncodedBatch, FrameError};
+use model::{AllocId, CommandRecord, DeploymentId, EvalId, Event, JobKey, LoggedEvent, Subject, VariableKey};
 
 use super::Scope;
 use crate::entries::Position;
@@ -17,10 +17,38 @@ const READS_MAX: usize = 4096;
 /// Batches that it holds. Those that are links of each other are mostly near each other.
 const HELD_MAX: usize = 64;
 
+/// What is there of a batch: of an older one, the facts that are kept.
+pub(super) struct Facts {
+    pub index: Index,
+    pub time: Time,
+    pub commands: Vec<CommandRecord>,
+    /// By their ordinals.
+    pub events: BTreeMap<u16, LoggedEvent>,
+    /// Some are gone.
+    is_part: bool,
+}
+
+impl Facts {
+    fn of(batch: &EncodedBatch) -> Result<Facts, FrameError> {
+        let mut events = BTreeMap::new();
+        for (ordinal, row) in batch.rows().enumerate().filter(|(_, row)| !row.left_out) {
+            let logged = LoggedEvent { command: row.command, event: batch.event(&row)? };
+            events.insert(ordinal as u16, logged);
+        }
+        let is_part = events.len() < usize::from(batch.event_count());
+        let (index, time, commands) = (batch.index(), batch.time(), batch.commands()?);
+        Ok(Facts { index, time, commands, events, is_part })
+    }
+
+    pub fn command_of(&self, ordinal: u16) -> u16 {
+        self.events[&ordinal].command
+    }
+}
+
 /// Reads facts for one walk, each batch once as long as it is held.
 pub(crate) struct Reading<'a> {
     pub shared: &'a Shared,
-    batches: BTreeMap<Index, Arc<Batch>>,
+    batches: BTreeMap<Index, Arc<Facts>>,
     reads: usize,
     /// Something was not looked at, as there is too much of it.
     pub cut_short: bool,
@@ -39,7 +67,7 @@ impl Reading<'_> {
     }
 
     /// `None` for what is no longer kept, was never there, or is one too many.
-    pub fn batch(&mut self, index: Index) -> Result<Option<Arc<Batch>>, HistoryError> {
+    pub fn batch(&mut self, index: Index) -> Result<Option<Arc<Facts>>, HistoryError> {
         if let Some(batch) = self.batches.get(&index) {
             return Ok(Some(batch.clone()));
         }
@@ -48,16 +76,11 @@ impl Reading<'_> {
             return Ok(None);
         }
         self.reads += 1;
-        let read = match self.shared.journal.read(index, 1) {
-            Ok(read) => read,
-            Err(ReadError::Compacted { .. }) => {
-                self.gone = true;
-                return Ok(None);
-            }
-            Err(error) => return Err(error.into()),
+        let Some(batch) = self.shared.batch(index)? else {
+            self.gone |= index < self.shared.journal.horizon();
+            return Ok(None);
         };
-        let Some(batch) = read.first().filter(|batch| batch.index() == index) else { return Ok(None) };
-        let batch = Arc::new(batch.decode()?);
+        let batch = Arc::new(Facts::of(&batch)?);
         if self.batches.len() == HELD_MAX {
             self.batches.pop_first();
         }
@@ -66,8 +89,10 @@ impl Reading<'_> {
     }
 
     pub fn event(&mut self, at: Position) -> Result<Option<Event>, HistoryError> {
-        let batch = self.batch(at.index)?;
-        Ok(batch.and_then(|batch| batch.events.get(usize::from(at.ordinal)).map(|one| one.event.clone())))
+        let Some(batch) = self.batch(at.index)? else { return Ok(None) };
+        let event = batch.events.get(&at.ordinal).map(|one| one.event.clone());
+        self.gone |= event.is_none() && batch.is_part;
+        Ok(event)
     }
 
     /// Places of facts about something, the nearest first. `most` and one more are looked for, to know of a rest.

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use journal::store::{HISTORY_SUFFIX, HistoryFile, verify_file};
+use api::HistoryStorage;
+use journal::store::{HISTORY_SUFFIX, HistoryFile, KEPT_SUFFIX, verify_file};
 use sdk::Client;
 use serde_json::{Value, json};
 use server::history_file;
@@ -40,7 +41,9 @@ pub(super) static VERIFY: Command = Command {
     summary: "Read all history of a server, or of a folder, and check that it is whole.",
     details: "Has the server at -address read its log and its archive, one file at a time, and compare them with their checksums \
               and the chain that runs through all entries. With <folder>, reads an archive or an export without any \
-              server. Exits with 1 when something is damaged or missing.",
+              server. Of kept facts, which are older, it compares checksums and order: that they stood in the log was checked when \
+              they were copied, and only another copy of the log shows it now. Exits with 1 when something is damaged or \
+              missing.",
     flags: &[&[&VERBOSE, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(verify(call))),
 };
@@ -51,7 +54,7 @@ pub(super) static EXPORT: Command = Command {
     arguments: "<folder>",
     summary: "Write history to a folder, as compressed files.",
     details: "The folder must be new or empty. What the server has is copied file by file, from the one with -from to the one \
-              with -to, so that there may be more at both ends. Each file is verified before it gets its name. \
+              with -to, so that there may be more at both ends; without -from also what is kept of older facts. Each file is verified before it gets its name. \
               `operator history verify <folder>` checks them later.",
     flags: &[&[&FROM, &TO, &VERBOSE, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(export(call))),
@@ -88,6 +91,7 @@ fn show(call: &Call, found: &Verified) {
 async fn on_server(client: &Client) -> Result<Verified, Failure> {
     let storage = client.history_storage().await.doing("querying history")?;
     let mut found = Verified::default();
+    kept_on_server(client, &storage, &mut found).await?;
     let mut at = storage.oldest_index;
     while at <= storage.newest_index {
         match client.verify_history_file(at).await {
@@ -106,13 +110,39 @@ async fn on_server(client: &Client) -> Result<Verified, Failure> {
     Ok(found)
 }
 
+/// Each file of kept facts, from the oldest to the newest.
+async fn kept_on_server(
+    client: &Client,
+    storage: &HistoryStorage,
+    found: &mut Verified,
+) -> Result<(), Failure> {
+    let Some(kept) = &storage.kept else { return Ok(()) };
+    found.problems.extend(kept.damaged.iter().map(|name| format!("{name} is damaged, and not read")));
+    let mut at = 1;
+    loop {
+        match client.verify_kept_file(at).await {
+            Ok(file) => {
+                at = file.last_index + 1;
+                found.kept.push(file);
+            }
+            Err(error) if error.status() == Some(404) => return Ok(()),
+            Err(sdk::Error::Status { code: 500, text }) => {
+                found.problems.push(text);
+                return Ok(());
+            }
+            Err(error) => return Err(error).doing("verifying kept facts"),
+        }
+    }
+}
+
 fn in_folder(folder: &Path) -> anyhow::Result<Verified> {
     let shown = folder.display();
     let entries = fs::read_dir(folder).with_context(|| format!("Error verifying history: read {shown}"))?;
     let names: Result<Vec<OsString>, _> = entries.map(|entry| entry.map(|entry| entry.file_name())).collect();
     let names = names.with_context(|| format!("Error verifying history: read {shown}"))?;
     let names = names.into_iter().filter_map(|name| name.into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(HISTORY_SUFFIX)).collect();
+    let is_file = |name: &String| name.ends_with(HISTORY_SUFFIX) || name.ends_with(KEPT_SUFFIX);
+    let mut names: Vec<String> = names.filter(is_file).collect();
     if names.is_empty() {
         bail!(
             "Error verifying history: no file in {shown} ends with {HISTORY_SUFFIX}: expected an archive or an export"
@@ -123,6 +153,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<Verified> {
     let mut found = Verified::default();
     for name in names {
         match verified(folder, &name) {
+            Ok(file) if name.ends_with(KEPT_SUFFIX) => found.kept.push(history_file(file)),
             Ok(file) => found.add(history_file(file)),
             Err(error) => found.problems.push(format!("{error:#}")),
         }
@@ -156,6 +187,17 @@ async fn export(call: Call) -> Outcome {
         return Err(anyhow!("Error exporting history: {shown} is not empty").into());
     }
     let mut found = Verified::default();
+    if call.args.parsed(&FROM)?.is_none() {
+        let mut kept = storage.kept.as_ref().map_or(0, |kept| kept.files);
+        let mut at = 1;
+        while kept > 0 {
+            let response = client.export_kept_file(at).await.doing("exporting kept facts")?;
+            let file = download(response, folder).await;
+            let file = file.with_context(|| format!("Error exporting kept facts to {shown}"))?;
+            (at, kept) = (file.last.0 + 1, kept - 1);
+            found.kept.push(history_file(file));
+        }
+    }
     let mut at = from;
     while at <= to {
         let response = client.export_history_file(at).await.doing("exporting history")?;
@@ -183,5 +225,5 @@ async fn download(mut response: sdk::Response, folder: &Path) -> anyhow::Result<
 }
 
 fn described(found: &Verified) -> Value {
-    json!({"Files": found.files, "Problems": found.problems, "Whole": found.is_whole()})
+    json!({"Files": found.files, "Kept": found.kept, "Problems": found.problems, "Whole": found.is_whole()})
 }

@@ -1,3 +1,5 @@
+use model::event::ObjectKind;
+
 use super::system_flags::SYSTEM_FLAGS;
 use super::*;
 use crate::flags::{parse, specs};
@@ -108,7 +110,7 @@ fn history_is_merged_key_by_key() {
     let default = read_all(&[], &["-dev"]).unwrap().history.settings();
     assert_eq!((default.retention, default.archive), (server::RETENTION, None));
     let hcl = "history {\n  memory = \"1MiB\"\n  min_age = \"90d\"\n  archive {\n    path = \"/old\"\n  }\n}";
-    let json = r#"{"history": {"max_bytes": "200GB", "archive": {"max_bytes": "2TB"}}}"#;
+    let json = r#"{"history": {"max_bytes": "200GB", "keep": ["job", "acl"], "keep_max_bytes": "2GiB", "archive": {"max_bytes": "2TB"}}}"#;
     let read = |files: &[(&str, &str)]| read_all(files, &["-dev"]).unwrap().history.settings();
     let expected = server::HistorySettings {
         memory: 1 << 20,
@@ -117,6 +119,8 @@ fn history_is_merged_key_by_key() {
             age: Some(std::time::Duration::from_secs(90 * 24 * 60 * 60)),
         },
         archive: Some(server::Archive::in_folder("/old", Some(2_000_000_000_000))),
+        keep: [ObjectKind::Job, ObjectKind::Acl].into_iter().collect(),
+        keep_max_bytes: 2 << 30,
         ..server::HistorySettings::default()
     };
     assert_eq!(read(&[("a.hcl", hcl), ("b.json", json)]), expected);
@@ -155,7 +159,15 @@ fn errors_show_their_position() {
             "server { retry_interval = \"0s\" }",
             "server.server_join.retry_interval: expected a duration above",
         ),
-        ("history { keep = [\"job\"] }", "a.hcl:1:11: unexpected key \"keep\""),
+        (
+            "history { keep = \"job\" }",
+            "a.hcl:1:18: \"keep\": invalid type: string \"job\", expected a sequence",
+        ),
+        (
+            "history { keep = [\"job\", \"jobs\"] }",
+            "history.keep: \"jobs\": expected kinds of facts among job, variable",
+        ),
+        ("history { keep_max_bytes = \"1MiB\" }", "history.keep_max_bytes: expected at least 64MiB"),
         ("history { min_age = \"-1d\" }", "a.hcl:1:21: \"min_age\": expected a duration, like \"90d\" or"),
         ("history { min_age = 90 }", "\"min_age\": expected a duration, like \"90d\" or"),
         ("history { max_bytes = \"lots\" }", "\"max_bytes\": expected a size, like \"100GB\""),

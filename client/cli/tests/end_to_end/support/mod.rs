@@ -13,6 +13,7 @@ pub mod packages;
 #[path = "../../../../node/tests/agent/support/podman.rs"]
 #[expect(dead_code, reason = "the node's own tests use all of it")]
 pub mod podman;
+pub mod short_history;
 pub mod terminal;
 #[path = "../../../../node/tests/agent/support/vault.rs"]
 pub mod vault;

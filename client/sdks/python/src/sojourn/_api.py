@@ -862,6 +862,24 @@ class HistoryFileVerified(TypedDict):
     Ends: str
 
 
+class HistoryKept(TypedDict):
+    """Facts of chosen kinds that are older than all history in the log and the archive."""
+
+    # What is kept of history that leaves from now on: `history.keep` in the configuration.
+    Kinds: list[str] | None
+    # What there is, oldest first.
+    Parts: list[KeptHistory] | None
+    # The files with it, their bytes, and how many they have when they are not compressed.
+    Files: int
+    Bytes: int
+    RawBytes: int
+    MaxBytes: int
+    # Names of files that are not as they were written.
+    Damaged: list[str] | None
+    # Why nothing could be kept the last time; empty if it could.
+    Failed: str
+
+
 class HistoryLine(TypedDict):
     """One fact about an object."""
 
@@ -899,6 +917,8 @@ class HistoryStorage(TypedDict):
     LogOldestIndex: int
     # Null without one.
     Archive: HistoryArchive | None
+    # What is kept of older facts; null where nothing is.
+    Kept: HistoryKept | None
 
 
 class HistoryVerified(TypedDict):
@@ -952,6 +972,27 @@ class JobWhy(TypedDict):
     Dispatch: DispatchNow | None
     # The newest decision about the job; none while no scheduler has looked at it.
     Evaluation: EvalWhy | None
+
+
+class KeptDocument(TypedDict):
+    """A job as it was after a fact, without what followed from other objects, as its status does."""
+
+    Index: int
+    # The job, as Nomad's API has jobs. Null where it was purged.
+    Document: dict[str, Any] | None
+
+
+class KeptHistory(TypedDict):
+    """A part of the log of which facts of some kinds are kept."""
+
+    FirstIndex: int
+    LastIndex: int
+    # Of the first and of the last batch that is left; null where none is.
+    FirstTime: str | None
+    LastTime: str | None
+    # `job`, `variable` and so on.
+    Kinds: list[str] | None
+    Facts: int
 
 
 class Lack(TypedDict):
@@ -1031,6 +1072,13 @@ class ObjectHistory(TypedDict):
     Lines: list[HistoryLine] | None
     # There is more, and older, than what is shown.
     CutShort: bool
+    # From this index on every fact is there. What is older is gone, but for what `Kept` names.
+    WholeFrom: int
+    # Of which older parts of the log which kinds of facts are kept, oldest first. Between them nothing is.
+    Kept: list[KeptHistory] | None
+    # With `documents`, of a job alone: what each of its facts left of which the state is gone, as far as they say.
+    # The newest 500.
+    Documents: list[KeptDocument] | None
 
 
 class PlacementAgain(TypedDict):
@@ -1358,6 +1406,7 @@ class Operations:
         self,
         id: str,
         *,
+        documents: bool | None = None,
         index: int | None = None,
         wait: str | None = None,
         stale: bool | None = None,
@@ -1367,7 +1416,7 @@ class Operations:
         namespace: str | None = None,
     ) -> Answer[ObjectHistory]:
         """Every fact about a job, oldest first."""
-        return self.request("GET", f"/v1/job/{quoted(id)}/history", query={"index": index, "wait": wait, "stale": stale, "consistent": consistent, "min_index": min_index, "as_of": as_of, "namespace": namespace})
+        return self.request("GET", f"/v1/job/{quoted(id)}/history", query={"documents": documents, "index": index, "wait": wait, "stale": stale, "consistent": consistent, "min_index": min_index, "as_of": as_of, "namespace": namespace})
 
     def node_history(
         self,
@@ -1422,19 +1471,21 @@ class Operations:
         self,
         *,
         from_: int,
+        kept: bool | None = None,
     ) -> Answer[HistoryFileVerified]:
         """Reads the file of history that an index is in, in the log or in the archive of the server that answers,
         and compares all of it with its checksums and the chain of the log. It takes operator:read."""
-        return self.request("GET", "/v1/operator/history/verify", query={"from": from_})
+        return self.request("GET", "/v1/operator/history/verify", query={"from": from_, "kept": kept})
 
     def export_history_file(
         self,
         *,
         from_: int,
+        kept: bool | None = None,
     ) -> Answer[bytes]:
         """A copy of the file of history that an index is in, compressed. The header X-Sojourn-Next-Index has the
         index to ask with for the next file. It takes a management token."""
-        return self.request("GET", "/v1/operator/history/export", raw=True, query={"from": from_})
+        return self.request("GET", "/v1/operator/history/export", raw=True, query={"from": from_, "kept": kept})
 
     def scheduler_scan(
         self,
@@ -1892,6 +1943,7 @@ class AsyncOperations:
         self,
         id: str,
         *,
+        documents: bool | None = None,
         index: int | None = None,
         wait: str | None = None,
         stale: bool | None = None,
@@ -1901,7 +1953,7 @@ class AsyncOperations:
         namespace: str | None = None,
     ) -> Answer[ObjectHistory]:
         """Every fact about a job, oldest first."""
-        return await self.request("GET", f"/v1/job/{quoted(id)}/history", query={"index": index, "wait": wait, "stale": stale, "consistent": consistent, "min_index": min_index, "as_of": as_of, "namespace": namespace})
+        return await self.request("GET", f"/v1/job/{quoted(id)}/history", query={"documents": documents, "index": index, "wait": wait, "stale": stale, "consistent": consistent, "min_index": min_index, "as_of": as_of, "namespace": namespace})
 
     async def node_history(
         self,
@@ -1956,19 +2008,21 @@ class AsyncOperations:
         self,
         *,
         from_: int,
+        kept: bool | None = None,
     ) -> Answer[HistoryFileVerified]:
         """Reads the file of history that an index is in, in the log or in the archive of the server that answers,
         and compares all of it with its checksums and the chain of the log. It takes operator:read."""
-        return await self.request("GET", "/v1/operator/history/verify", query={"from": from_})
+        return await self.request("GET", "/v1/operator/history/verify", query={"from": from_, "kept": kept})
 
     async def export_history_file(
         self,
         *,
         from_: int,
+        kept: bool | None = None,
     ) -> Answer[bytes]:
         """A copy of the file of history that an index is in, compressed. The header X-Sojourn-Next-Index has the
         index to ask with for the next file. It takes a management token."""
-        return await self.request("GET", "/v1/operator/history/export", raw=True, query={"from": from_})
+        return await self.request("GET", "/v1/operator/history/export", raw=True, query={"from": from_, "kept": kept})
 
     async def scheduler_scan(
         self,

@@ -17,10 +17,8 @@ use parking_lot::Mutex;
 use super::files::{File, Files};
 use super::position::Position;
 use super::{EncodedBatch, Entry, Payload, StoreError};
-pub(super) use packed::{Head, Packed, Packer, write};
+pub(super) use packed::{Form, Head, Packed, Packer, write};
 
-/// A file that is being written.
-const UNFINISHED: &str = "archive.tmp";
 /// Decompressed blocks that are kept for the next reader. When one more is needed, those that were not used for the longest
 /// time go.
 const CACHE_BYTES: usize = 64 << 20;
@@ -58,10 +56,25 @@ pub struct ArchiveStatus {
     pub failed: Option<String>,
 }
 
+/// Which files a directory is opened for.
+#[derive(Clone, Copy)]
+pub(super) struct Naming {
+    suffix: &'static str,
+    /// What one is called that is being written.
+    unfinished: &'static str,
+}
+
+/// Files of whole entries.
+pub(super) const WHOLE: Naming = Naming { suffix: packed::SUFFIX, unfinished: "archive.tmp" };
+/// Files of kept facts.
+pub(super) const PARTS: Naming = Naming { suffix: packed::PART_SUFFIX, unfinished: "kept.tmp" };
+
 #[derive(Clone)]
-struct Listed {
-    head: Head,
-    bytes: u64,
+pub(super) struct Listed {
+    pub head: Head,
+    pub bytes: u64,
+    /// Of kept ones.
+    pub facts: u64,
 }
 
 #[derive(Default)]
@@ -76,14 +89,15 @@ struct Kept {
 #[derive(Default)]
 struct Recent {
     files: VecDeque<Arc<Packed>>,
-    /// By the file's first entry and the number of the block in it.
-    blocks: VecDeque<((u64, usize), Bytes)>,
+    /// By the file's first entry, the one after its last, and the number of the block in it.
+    blocks: VecDeque<((u64, u64, usize), Bytes)>,
     bytes: usize,
 }
 
 pub(super) struct Archive {
     /// None once it is closed.
     files: Mutex<Option<Arc<dyn Files>>>,
+    naming: Naming,
     max_bytes: Option<u64>,
     kept: Mutex<Kept>,
     recent: Mutex<Recent>,
@@ -91,23 +105,23 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Reads what is there. A damaged file is left alone and not used.
-    pub fn open(settings: ArchiveSettings) -> Result<Archive, StoreError> {
+    pub fn open(settings: ArchiveSettings, naming: Naming) -> Result<Archive, StoreError> {
         let ArchiveSettings { files, max_bytes } = settings;
         // The last process may have died before it did.
         files.sync_dir().map_err(StoreError::io("sync the archive's directory"))?;
         let names = files.list().map_err(StoreError::io("list the archive"))?;
         let mut kept = Kept::default();
         for name in names {
-            if name == UNFINISHED {
+            if name == naming.unfinished {
                 files.remove(&name).map_err(StoreError::io("remove an unfinished archived file"))?;
             }
-            if !name.ends_with(packed::SUFFIX) {
+            if !name.ends_with(naming.suffix) {
                 continue;
             }
             match open(&*files, &name) {
-                Ok(file) => kept.files.push(Listed { head: file.head.clone(), bytes: file.bytes }),
+                Ok(file) => kept.files.push(Listed::of(&file)),
                 Err(error @ StoreError::Damaged { .. }) => {
-                    tracing::error!(%error, "an archived file is damaged: history before it cannot be read");
+                    tracing::error!(%error, "a file of history is damaged: it is not read");
                     kept.damaged.push(name);
                 }
                 Err(error) => return Err(error),
@@ -115,7 +129,7 @@ impl Archive {
         }
         kept.files.sort_by_key(|file| file.head.start.next);
         let files = Mutex::new(Some(files));
-        Ok(Archive { files, max_bytes, kept: Mutex::new(kept), recent: Mutex::default() })
+        Ok(Archive { files, naming, max_bytes, kept: Mutex::new(kept), recent: Mutex::default() })
     }
 
     /// Lets go of the directory. What is not open or in memory cannot be read any more.
@@ -123,7 +137,7 @@ impl Archive {
         *self.files.lock() = None;
     }
 
-    fn files(&self) -> Result<Arc<dyn Files>, StoreError> {
+    pub(super) fn files(&self) -> Result<Arc<dyn Files>, StoreError> {
         self.files.lock().clone().ok_or(StoreError::Stopped)
     }
 
@@ -141,7 +155,7 @@ impl Archive {
         span: (Index, Index),
         max_bytes: usize,
     ) -> Result<Vec<EncodedBatch>, StoreError> {
-        let (from, upto) = span;
+        let (from, _) = span;
         let run = {
             let kept = self.kept.lock();
             let run = &kept.files[kept.run(base)];
@@ -154,7 +168,7 @@ impl Archive {
             let with_batches = run[first..].iter().filter(|file| file.head.last() >= file.head.first());
             with_batches.take(OPEN_MAX).map(|file| file.head.clone()).collect::<Vec<_>>()
         };
-        let mut taken = Taken { from, upto, max_bytes, bytes: 0, full: false, batches: Vec::new() };
+        let mut taken = Taken::new(span, max_bytes);
         for head in run {
             let file = match self.opened(&head) {
                 // Removed since it was looked up.
@@ -178,11 +192,11 @@ impl Archive {
         Ok(taken.batches)
     }
 
-    fn has(&self, head: &Head) -> bool {
+    pub(super) fn has(&self, head: &Head) -> bool {
         self.kept.lock().files.iter().any(|file| file.head == *head)
     }
 
-    fn opened(&self, head: &Head) -> Result<Arc<Packed>, StoreError> {
+    pub(super) fn opened(&self, head: &Head) -> Result<Arc<Packed>, StoreError> {
         let mut recent = self.recent.lock();
         let known = recent.files.iter().position(|file| file.head == *head);
         let file = match known.and_then(|at| recent.files.remove(at)) {
@@ -202,8 +216,8 @@ impl Archive {
         Ok(file)
     }
 
-    fn block(&self, file: &Packed, nth: usize) -> Result<Bytes, StoreError> {
-        let key = (file.head.start.next, nth);
+    pub(super) fn block(&self, file: &Packed, nth: usize) -> Result<Bytes, StoreError> {
+        let key = (file.head.start.next, file.head.end.next, nth);
         let mut recent = self.recent.lock();
         if let Some(at) = recent.blocks.iter().position(|(known, _)| *known == key) {
             let known = recent.blocks.remove(at).expect("it was found there");
@@ -226,22 +240,55 @@ impl Archive {
 
     /// Makes a file safe, unless it is there already.
     pub fn put(&self, head: &Head, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put_in_place_of(None, head, bytes)
+    }
+
+    /// As [`Archive::put`]; `old` is removed after that.
+    pub fn put_in_place_of(&self, old: Option<&Head>, head: &Head, bytes: &[u8]) -> Result<(), StoreError> {
         let (name, files) = (head.name(), self.files()?);
         if self.has(head) && verified(&*files, &name).is_ok_and(|found| found.head == *head) {
             return Ok(());
         }
-        let written = write_file(&*files, head, bytes);
+        let written = write_file(&*files, self.naming.unfinished, head, bytes);
         if written.is_err() {
             // What found no space must not take what is left of it; the next start removes it otherwise.
-            let _ = files.remove(UNFINISHED);
+            let _ = files.remove(self.naming.unfinished);
         }
-        written?;
+        let found = written?;
         let mut kept = self.kept.lock();
         kept.failed = None;
         kept.damaged.retain(|damaged| *damaged != name);
         kept.files.retain(|file| file.head.name() != name);
-        kept.files.push(Listed { head: head.clone(), bytes: bytes.len() as u64 });
+        kept.files.push(Listed { head: head.clone(), bytes: bytes.len() as u64, facts: found.facts() });
+        kept.files.retain(|file| old != Some(&file.head));
         kept.files.sort_by_key(|file| file.head.start.next);
+        drop(kept);
+        if let Some(old) = old {
+            files.remove(&old.name()).map_err(StoreError::io("remove an archived file"))?;
+            files.sync_dir().map_err(StoreError::io("sync the archive's directory"))?;
+        }
+        Ok(())
+    }
+
+    /// All files, in the order of their entries.
+    pub fn listed(&self) -> Vec<Listed> {
+        self.kept.lock().files.clone()
+    }
+
+    /// Removes files that another one makes up for: a crash may leave both.
+    pub fn remove_repeated(&self) -> Result<(), StoreError> {
+        let all = self.listed();
+        let holds = |other: &Head, head: &Head| {
+            other != head
+                && (other.form, other.start) == (head.form, head.start)
+                && other.end.next > head.end.next
+        };
+        for file in all.iter().filter(|file| all.iter().any(|other| holds(&other.head, &file.head))) {
+            let files = self.files()?;
+            files.remove(&file.head.name()).map_err(StoreError::io("remove an archived file"))?;
+            files.sync_dir().map_err(StoreError::io("sync the archive's directory"))?;
+            self.kept.lock().files.retain(|known| known.head != file.head);
+        }
         Ok(())
     }
 
@@ -250,14 +297,14 @@ impl Archive {
         self.kept.lock().failed = Some(error.to_string());
     }
 
-    /// Removes the oldest files as long as there are too many bytes; what each held is passed to `gone`.
-    pub fn shrink(&self, mut gone: impl FnMut(&Head)) -> Result<(), StoreError> {
+    /// Removes the oldest files as long as there are too many bytes, each after `leave` agrees.
+    pub fn shrink(&self, mut leave: impl FnMut(&Head) -> Result<(), StoreError>) -> Result<(), StoreError> {
         while let Some(oldest) = self.surplus() {
+            leave(&oldest)?;
             let files = self.files()?;
             files.remove(&oldest.name()).map_err(StoreError::io("remove an archived file"))?;
             files.sync_dir().map_err(StoreError::io("sync the archive's directory"))?;
             self.kept.lock().files.retain(|file| file.head != oldest);
-            gone(&oldest);
         }
         Ok(())
     }
@@ -287,6 +334,18 @@ impl Archive {
         }
     }
 
+    /// Whether all files take more than twice as much as they may.
+    pub fn is_far_too_long(&self) -> bool {
+        let bytes: u64 = self.kept.lock().files.iter().map(|file| file.bytes).sum();
+        self.max_bytes.is_some_and(|most| bytes > most.saturating_mul(2))
+    }
+
+    /// Names of files that are not as they were written, and why one could not be written the last time.
+    pub fn troubles(&self) -> (Vec<String>, Option<String>) {
+        let kept = self.kept.lock();
+        (kept.damaged.clone(), kept.failed.clone())
+    }
+
     /// The file that holds batch `index`, which stands before `base`.
     pub fn file_of(&self, base: Position, index: Index) -> Result<Arc<Packed>, StoreError> {
         let head = {
@@ -313,18 +372,28 @@ impl Kept {
     }
 }
 
+impl Listed {
+    fn of(file: &Packed) -> Listed {
+        Listed { head: file.head.clone(), bytes: file.bytes, facts: file.facts() }
+    }
+}
+
 /// What an answer is made of.
-struct Taken {
-    from: Index,
+pub(super) struct Taken {
+    pub from: Index,
     upto: Index,
     max_bytes: usize,
     bytes: usize,
-    full: bool,
-    batches: Vec<EncodedBatch>,
+    pub full: bool,
+    pub batches: Vec<EncodedBatch>,
 }
 
 impl Taken {
-    fn take(&mut self, entry: Entry) {
+    pub fn new((from, upto): (Index, Index), max_bytes: usize) -> Taken {
+        Taken { from, upto, max_bytes, bytes: 0, full: false, batches: Vec::new() }
+    }
+
+    pub fn take(&mut self, entry: Entry) {
         let Payload::Batch(batch) = entry.payload else { return };
         if self.full || batch.index() < self.from {
             return;
@@ -349,19 +418,20 @@ fn verified(files: &dyn Files, name: &str) -> Result<Packed, StoreError> {
 }
 
 /// Makes a file safe under another name, reads it back, and gives it its name.
-fn write_file(files: &dyn Files, head: &Head, bytes: &[u8]) -> Result<(), StoreError> {
+fn write_file(files: &dyn Files, draft: &str, head: &Head, bytes: &[u8]) -> Result<Packed, StoreError> {
     let doing = || StoreError::io("write to the archive");
-    let file = files.create_sparse(UNFINISHED, bytes.len() as u64).map_err(doing())?;
+    let file = files.create_sparse(draft, bytes.len() as u64).map_err(doing())?;
     for (chunk, nth) in bytes.chunks(CHUNK).zip(0u64..) {
         file.write_at(chunk, nth * CHUNK as u64).map_err(doing())?;
     }
     file.sync().map_err(StoreError::io("sync an archived file"))?;
-    let found = verified(files, UNFINISHED)?;
+    let found = verified(files, draft)?;
     if found.head != *head {
-        return Err(packed::damaged(UNFINISHED, 0, "it is not what was written"));
+        return Err(packed::damaged(draft, 0, "it is not what was written"));
     }
-    files.rename(UNFINISHED, &head.name()).map_err(StoreError::io("name an archived file"))?;
-    files.sync_dir().map_err(StoreError::io("sync the archive's directory"))
+    files.rename(draft, &head.name()).map_err(StoreError::io("name an archived file"))?;
+    files.sync_dir().map_err(StoreError::io("sync the archive's directory"))?;
+    Ok(found)
 }
 
 /// A file of history: entries that follow each other, archived or exported.
@@ -415,6 +485,8 @@ pub fn verify_file(name: &str, file: Arc<dyn File>) -> Result<HistoryFile, Store
 
 /// The ending of the names of archived and exported files.
 pub const HISTORY_SUFFIX: &str = packed::SUFFIX;
+/// The ending of the names of files with kept facts.
+pub const KEPT_SUFFIX: &str = packed::PART_SUFFIX;
 
 /// How much the records of an archived segment are compressed.
 pub(super) const LEVEL: i32 = packed::LEVEL;
@@ -453,8 +525,8 @@ mod tests {
     fn what_is_decompressed_is_kept_up_to_a_limit() {
         const BATCHES: u64 = 100;
         let archive =
-            Archive::open(ArchiveSettings { files: Arc::new(Disk::new(1)), max_bytes: None }).unwrap();
-        let mut packer = Packer::new(Position::default(), LEVEL).unwrap();
+            Archive::open(ArchiveSettings { files: Arc::new(Disk::new(1)), max_bytes: None }, WHOLE).unwrap();
+        let mut packer = Packer::new(Form::Whole, Position::default(), LEVEL).unwrap();
         (1..=BATCHES).for_each(|index| packer.push(&large(index)).unwrap());
         let (head, bytes) = packer.finish().unwrap();
         archive.put(&head, &bytes).unwrap();

@@ -1,9 +1,9 @@
 //! One file of the archive: entries that follow each other, in blocks that are compressed one by one, so that a reader
-//! of few of them decompresses little.
+//! of few of them decompresses little. A file of what is kept of dropped entries has the same shape, see [`Form`].
 //!
 //! | at | size | field |
 //! |---|---|---|
-//! | 0 | 8 | magic `SJARCH01` |
+//! | 0 | 8 | magic `SJARCH01`; of kept facts `SJKEP1`, then their kinds (2) |
 //! | 8 | 40 | where the log stood before the first entry, see [`Position`] |
 //! | 48 | 40 | where it stood after the last one |
 //! | 88 | 16 | time of the first and of the last batch; 0 without one |
@@ -21,7 +21,7 @@
 //! | 8 | 4 | its bytes |
 //! | 12 | 4 | the bytes of its records |
 //! | 16 | 4 | CRC32C of its bytes |
-//! | 20 | 4 | zero |
+//! | 20 | 4 | of kept facts their number, else zero |
 //! | 24 | 8 | index of the last batch before it |
 
 use std::io;
@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use base::{Index, Time};
 use bytes::Bytes;
+use model::event::ObjectKinds;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::super::files::File;
@@ -37,7 +38,9 @@ use super::super::record::{self, Draft, HEADER as RECORD, Header, Kind, Spot};
 use super::super::{Entry, Payload, StoreError};
 
 pub(super) const SUFFIX: &str = ".sjz";
+pub(super) const PART_SUFFIX: &str = ".sjk";
 const MAGIC: [u8; 8] = *b"SJARCH01";
+const PART_MAGIC: [u8; 6] = *b"SJKEP1";
 const HEAD: usize = 128;
 const ROW: usize = 32;
 /// A block ends with the record that makes it as long.
@@ -48,9 +51,50 @@ const RAW_MAX: usize = 1 << 30;
 /// of what is left.
 pub(super) const LEVEL: i32 = 3;
 
+/// What is in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(in crate::store) enum Form {
+    /// All entries between two places in the log.
+    #[default]
+    Whole,
+    /// Of the entries between them, batches with events of these kinds, and of those batches these events. Each record has the
+    /// chain at its entry.
+    Part(ObjectKinds),
+}
+
+impl Form {
+    fn magic(self) -> [u8; 8] {
+        match self {
+            Form::Whole => MAGIC,
+            Form::Part(kinds) => {
+                let mut magic = [0; 8];
+                magic[..6].copy_from_slice(&PART_MAGIC);
+                magic[6..].copy_from_slice(&kinds.bits().to_le_bytes());
+                magic
+            }
+        }
+    }
+
+    fn read(magic: &[u8]) -> Option<Form> {
+        if magic == MAGIC {
+            return Some(Form::Whole);
+        }
+        let kinds = magic.strip_prefix(&PART_MAGIC)?.try_into().ok()?;
+        Some(Form::Part(ObjectKinds::from_bits(u16::from_le_bytes(kinds))))
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Form::Whole => SUFFIX,
+            Form::Part(_) => PART_SUFFIX,
+        }
+    }
+}
+
 /// What the header says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(in crate::store) struct Head {
+    pub form: Form,
     pub start: Position,
     pub end: Position,
     pub first_time: i64,
@@ -67,6 +111,7 @@ struct Row {
     bytes: u32,
     raw: u32,
     crc: u32,
+    facts: u32,
     batch: u64,
     /// Where its records stand among all.
     raw_at: u64,
@@ -76,7 +121,7 @@ impl Head {
     /// Names sort as their entries do, but for batches of more than 20 digits, which do not exist.
     pub fn name(&self) -> String {
         let (first, last) = (self.start.batch + 1, self.end.batch);
-        format!("{first:020}-{last:020}.{:020}{SUFFIX}", self.start.next)
+        format!("{first:020}-{last:020}.{:020}{}", self.start.next, self.form.suffix())
     }
 
     pub fn first(&self) -> Index {
@@ -88,13 +133,17 @@ impl Head {
         Index(self.end.batch)
     }
 
+    pub fn first_time(&self) -> Time {
+        Time(self.first_time)
+    }
+
     pub fn last_time(&self) -> Time {
         Time(self.last_time)
     }
 
     fn bytes(&self) -> [u8; HEAD - 4] {
         let mut bytes = [0; HEAD - 4];
-        bytes[0..8].copy_from_slice(&MAGIC);
+        bytes[0..8].copy_from_slice(&self.form.magic());
         bytes[8..48].copy_from_slice(&self.start.bytes());
         bytes[48..88].copy_from_slice(&self.end.bytes());
         bytes[88..96].copy_from_slice(&self.first_time.to_le_bytes());
@@ -108,6 +157,7 @@ impl Head {
     /// `None` when it is not one.
     fn read(bytes: &[u8]) -> Option<Head> {
         Some(Head {
+            form: Form::read(bytes.get(0..8)?)?,
             start: Position::read(bytes.get(8..48)?)?,
             end: Position::read(bytes.get(48..88)?)?,
             first_time: number(bytes, 88)? as i64,
@@ -126,6 +176,7 @@ impl Row {
         bytes[8..12].copy_from_slice(&self.bytes.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.raw.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.crc.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.facts.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.batch.to_le_bytes());
         bytes
     }
@@ -136,6 +187,7 @@ impl Row {
             bytes: u32_at(bytes, 8)?,
             raw: u32_at(bytes, 12)?,
             crc: u32_at(bytes, 16)?,
+            facts: u32_at(bytes, 20)?,
             batch: number(bytes, 24)?,
             raw_at,
         })
@@ -153,6 +205,10 @@ pub(in crate::store) struct Packer {
     rows: Vec<Row>,
     /// Records that are not compressed yet.
     block: Vec<u8>,
+    /// Facts in `block`, where only those are counted.
+    facts: u32,
+    /// A batch was added.
+    has_time: bool,
     /// Index of the last batch before `block`.
     batch: u64,
     out: Vec<u8>,
@@ -160,26 +216,47 @@ pub(in crate::store) struct Packer {
 }
 
 impl Packer {
-    pub fn new(start: Position, level: i32) -> io::Result<Packer> {
-        let head = Head { start, end: start, ..Head::default() };
+    pub fn new(form: Form, start: Position, level: i32) -> io::Result<Packer> {
+        let head = Head { form, start, end: start, ..Head::default() };
         let (rows, block, out) = (Vec::new(), Vec::new(), vec![0; HEAD]);
-        Ok(Packer { head, rows, block, batch: start.batch, out, compressor: Compressor::new(level)? })
+        let compressor = Compressor::new(level)?;
+        let batch = start.batch;
+        Ok(Packer { head, rows, block, facts: 0, has_time: false, batch, out, compressor })
     }
 
     /// # Panics
     /// If the entry does not follow the one before it.
     pub fn push(&mut self, entry: &Entry) -> io::Result<()> {
-        let head = &mut self.head;
-        let offset = head.raw + self.block.len() as u64;
-        let spot = Spot { segment: head.start.next, offset };
-        if let Payload::Batch(batch) = &entry.payload {
-            head.last_time = batch.time().0;
-            if head.end.batch == head.start.batch {
-                head.first_time = head.last_time;
-            }
-        }
-        head.end = write(entry, &mut self.block, spot, head.end);
+        let spot = self.spot();
+        self.note_time(entry);
+        self.head.end = write(entry, &mut self.block, spot, self.head.end);
         if self.block.len() >= BLOCK_BYTES { self.compress() } else { Ok(()) }
+    }
+
+    /// Adds what is kept of the entry before `after`, if that is something. Where no more follow, the file ends there.
+    pub fn push_part(&mut self, part: Option<&Entry>, after: Position) -> io::Result<()> {
+        if let Some(part) = part {
+            let spot = self.spot();
+            self.note_time(part);
+            if let Payload::Batch(batch) = &part.payload {
+                self.facts += batch.present() as u32;
+            }
+            Draft::of(part).write_part(&mut self.block, spot, after.chain);
+        }
+        self.head.end = after;
+        if self.block.len() >= BLOCK_BYTES { self.compress() } else { Ok(()) }
+    }
+
+    fn spot(&self) -> Spot {
+        Spot { segment: self.head.start.next, offset: self.head.raw + self.block.len() as u64 }
+    }
+
+    fn note_time(&mut self, entry: &Entry) {
+        let Payload::Batch(batch) = &entry.payload else { return };
+        self.head.last_time = batch.time().0;
+        if !std::mem::replace(&mut self.has_time, true) {
+            self.head.first_time = self.head.last_time;
+        }
     }
 
     fn compress(&mut self) -> io::Result<()> {
@@ -189,7 +266,8 @@ impl Packer {
         let packed = self.compressor.compress(&self.block)?;
         let (raw, raw_at) = (self.block.len() as u32, self.head.raw);
         let (at, bytes, crc) = (self.out.len() as u64, packed.len() as u32, crc32c::crc32c(&packed));
-        self.rows.push(Row { at, bytes, raw, crc, batch: self.batch, raw_at });
+        let (facts, batch) = (std::mem::take(&mut self.facts), self.batch);
+        self.rows.push(Row { at, bytes, raw, crc, facts, batch, raw_at });
         self.out.extend_from_slice(&packed);
         self.head.raw += u64::from(raw);
         self.batch = self.head.end.batch;
@@ -248,7 +326,7 @@ impl Packed {
             return Err(wrong(0, "it is too short to be one"));
         }
         let first = read_at(&*file, 0, HEAD)?;
-        if first[..8] != MAGIC {
+        if Form::read(&first[..8]).is_none() {
             return Err(wrong(0, "it does not begin as one"));
         }
         let head = Head::read(&first).ok_or_else(|| wrong(0, "its header cannot be read"))?;
@@ -309,7 +387,11 @@ impl Packed {
             let wrong = |why: String| damaged(&self.name, row.at, &why);
             let (header, payload) = record::read(&block[at..], spot).map_err(|bad| wrong(bad.to_string()))?;
             let payload = block.slice(at + RECORD..at + RECORD + payload.len());
-            let entry = record::entry(&header, payload).map_err(|source| wrong(source.to_string()))?;
+            let entry = match self.head.form {
+                Form::Whole => record::entry(&header, payload),
+                Form::Part(_) => record::part(&header, payload),
+            };
+            let entry = entry.map_err(|source| wrong(source.to_string()))?;
             let entry = entry.ok_or_else(|| wrong("a record holds no entry".to_string()))?;
             each(&header, entry)?;
             at += header.size() as usize;
@@ -317,9 +399,51 @@ impl Packed {
         Ok(())
     }
 
+    /// Facts in a file of kept ones.
+    pub fn facts(&self) -> u64 {
+        self.rows.iter().map(|row| u64::from(row.facts)).sum()
+    }
+
     /// Reads everything and holds each entry to the chain: from where the header says that the file begins to where it
-    /// says that it ends.
+    /// says that it ends. Of kept facts it holds all to their checksums and to their order.
     pub fn verify(&self) -> Result<(), StoreError> {
+        match self.head.form {
+            Form::Whole => self.verify_chain(),
+            Form::Part(_) => self.verify_order(),
+        }
+    }
+
+    fn verify_order(&self) -> Result<(), StoreError> {
+        let (start, end) = (self.head.start, self.head.end);
+        let (mut next, mut batch) = (start.next, start.batch);
+        for nth in 0..self.rows.len() {
+            let row = self.rows[nth];
+            let mut facts = 0;
+            if row.batch != batch {
+                return Err(damaged(&self.name, row.at, "the table does not fit the batches"));
+            }
+            self.walk(nth, &self.block(nth)?, |header, entry| {
+                let Payload::Batch(part) = &entry.payload else { unreachable!("a part is of a batch") };
+                let follows = entry.index >= next
+                    && entry.index < end.next
+                    && header.index > batch
+                    && header.index <= end.batch
+                    && part.index().0 == header.index;
+                if !follows {
+                    let why = format!("entry {} is not in its place", entry.index);
+                    return Err(damaged(&self.name, row.at, &why));
+                }
+                (next, batch, facts) = (entry.index + 1, header.index, facts + part.present());
+                Ok(())
+            })?;
+            if facts != row.facts as usize {
+                return Err(damaged(&self.name, row.at, "the table does not fit the facts"));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_chain(&self) -> Result<(), StoreError> {
         let mut at = self.head.start;
         for nth in 0..self.rows.len() {
             let row = self.rows[nth];

@@ -82,7 +82,7 @@ impl Tracer {
 /// facts of a kind.
 fn is_brought(traces: &Traces, span: &Span, event: &StreamEvent, about: &About) -> bool {
     let Some(batch) = &traces.batch else { return false };
-    let logged = &batch.events[usize::from(span.at.ordinal)];
+    let Some(logged) = batch.events.get(&span.at.ordinal) else { return false };
     let command = batch.commands[usize::from(logged.command)].kind;
     let is_of = |topic: &str, key: &str| event.topic == topic && about.key == key;
     let is_about = match &span.of {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_span_comes_with_the_event_of_its_fact_and_its_object_and_no_other() {
-        let traces = Traces { batch: Some(Arc::new(batch())), spans: Vec::new() };
+        let traces = Traces { batch: Some(Arc::new(batch().into())), spans: Vec::new() };
         let about = |namespace: &str, key: &str| About { namespace: namespace.into(), key: key.into() };
         let of_job = of_job();
         let comes = |topic, kind, namespace, key| {

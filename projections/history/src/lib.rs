@@ -20,7 +20,9 @@ mod object;
 mod spans;
 mod transition;
 
-pub use causes::{CHAIN_DEPTH_MAX, CHAIN_FACTS_MAX, Chain, Direction, Fact, How, Link, Root, Scope, Start};
+pub use causes::{
+    CHAIN_DEPTH_MAX, CHAIN_FACTS_MAX, Chain, Direction, Fact, Facts, How, Link, Root, Scope, Start,
+};
 pub use entries::Position;
 pub use history::{History, HistoryError, Life, LogPage, Story};
 pub use index::EVENTS_MAX;

@@ -1,12 +1,12 @@
 //! Plans against a state that moved on: what of them is committed, and what of them is given to nodes.
 
-use base::Duration;
-use model::command::{Plan, Verdict};
+use base::{Duration, Index};
+use model::command::{EvalEnd, Plan, Settlement, Verdict};
 use model::document::AllocatedDeviceResource;
 use model::event::{AllocsPlaced, AllocsPreempted, AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoal};
 use model::{
-    AllocId, ClientStatus, Command, DeploymentId, DeploymentStatus, Desired, Doc, Eligibility, Event, Given,
-    GivenToTask, NodeStatus, Rejection, Template, Trigger,
+    AllocId, ClientStatus, Command, DeploymentId, DeploymentStatus, Desired, Doc, Eligibility, EvalStatus,
+    Event, Given, GivenToTask, NodeStatus, Rejection, Template, Trigger,
 };
 use state::alloc::Alloc;
 use test_world::{World, key, node_id, preempt, stop, unknown};
@@ -269,10 +269,29 @@ fn a_plan_for_an_evaluation_that_ended_is_refused() {
     let plan = story.plan();
     story.settle("web", plan).unwrap();
     let plan = Plan { placed: vec![story.placement("web", 0, 1, None)], ..story.plan() };
-    let settlement = model::command::Settlement { eval, plan, end: None };
+    let settlement = Settlement { eval, plan, end: None };
     let late = story.submit(Command::SettleEval(Box::new(settlement)));
     assert_eq!(late.unwrap_err(), Rejection::EvalNotOutstanding(eval));
     assert!(story.state.allocs.is_empty());
+    story.check_replay();
+}
+
+#[test]
+fn a_plan_from_before_its_evaluation_was_blocked_is_refused() {
+    let mut story = world(2, "web");
+    let eval = story.waiting_eval("web").unwrap();
+    let settle = |story: &mut World, node: u128, snapshot: Index| {
+        let plan = Plan { placed: vec![story.placement("web", 0, node, None)], snapshot, ..story.plan() };
+        let end = EvalEnd { status: EvalStatus::Blocked, ..EvalEnd::complete(Default::default()) };
+        let settlement = Settlement { eval, plan, end: Some(end) };
+        story.submit(Command::SettleEval(Box::new(settlement)))
+    };
+    let before = story.state.index;
+    settle(&mut story, 1, before).unwrap();
+    let late = settle(&mut story, 2, before);
+    assert_eq!(late.unwrap_err(), Rejection::EvalNotOutstanding(eval), "another worker was sooner");
+    let now = story.state.index;
+    settle(&mut story, 2, now).unwrap();
     story.check_replay();
 }
 

@@ -5,10 +5,10 @@ use control::broker::{Broker, BrokerSettings, Delivery, NotHeld};
 use control::leader::controller::Controller;
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{Job, TaskGroup};
-use model::event::EvalOutcome;
+use model::event::{EvalOutcome, NewEval};
 use model::{
-    Actor, Batch, Command, CommandRecord, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
-    SchedulerRules,
+    Actor, Batch, Command, CommandRecord, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, NodeStatus,
+    RequestId, SchedulerRules, Trigger,
 };
 use rules::Context;
 use state::State;
@@ -92,6 +92,44 @@ impl Bench {
 fn pause(pause_eval_broker: bool) -> Command {
     let rules = SchedulerRules { pause_eval_broker, ..SchedulerRules::default() };
     Command::SetScheduler { rules, only_at: None }
+}
+
+/// It was to be tried again after a minute, and was given out sooner because room appeared.
+#[test]
+fn what_a_worker_has_is_given_to_no_other_when_its_time_comes() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    let first = bench.dequeue().unwrap();
+    let snapshot = bench.state.index;
+    let facts = &bench.state.evals.lookup(first.eval).unwrap().facts;
+    let waits = NewEval {
+        id: EvalId(7.into()),
+        key: facts.key.clone(),
+        kind: facts.kind,
+        priority: facts.priority,
+        trigger: Trigger::MaxPlanAttempts,
+        status: EvalStatus::Blocked,
+        description: String::new(),
+        node: None,
+        job_modify: Index::ZERO,
+        node_modify: Index::ZERO,
+        previous: Some(first.eval),
+        wait_until: Time::ZERO,
+        outcome: EvalOutcome { snapshot, escaped: true, ..EvalOutcome::default() },
+    };
+    let end = EvalEnd { blocked: Some(waits), ..EvalEnd::complete(EvalOutcome::default()) };
+    let plan = Plan { snapshot, ..Plan::default() };
+    bench.submit(Command::SettleEval(Box::new(Settlement { eval: first.eval, plan, end: Some(end) })));
+    assert_eq!(bench.dequeue(), None, "it waits");
+    bench.submit(Command::RegisterNode { document: Box::new(test_world::node_document(1, "r1")) });
+    let node = test_world::node_id(1);
+    bench.submit(Command::UpdateNodeStatus { node, claimed: NodeStatus::Ready });
+    let second = bench.dequeue().expect("there is room");
+    bench.after(30);
+    bench.broker.touch(second.eval, second.token, bench.now).unwrap();
+    bench.after(31);
+    assert_eq!(bench.dequeue(), None, "the worker is still at it");
+    bench.broker.touch(second.eval, second.token, bench.now).unwrap();
 }
 
 #[test]

@@ -184,15 +184,15 @@ async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read<Re
     let key = JobKey::new(read.params.namespace(), &id);
     let documents = read.params.boolean("documents")?;
     let until = end(&server, &read).await?;
-    let mut told = story_of(&server, until, id, Some(Object::Job(key.clone())), "job not found").await?;
+    let mut shown = story_of(&server, until, id, Some(Object::Job(key.clone())), "job not found").await?;
     if documents {
         let history = server.history.clone();
         let found = blocking(move || history.job_documents(&key).map_err(|error| failed(&error))).await?;
         let found = found.into_iter().filter(|(index, _)| *index <= until);
         let found = found.map(|(index, document)| KeptDocument { index: index.0, document });
-        told.documents = found.collect::<Vec<_>>().into();
+        shown.documents = found.collect::<Vec<_>>().into();
     }
-    answered(&server, until, &told)
+    answered(&server, until, &shown)
 }
 
 async fn node(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
@@ -286,8 +286,8 @@ async fn story(
     object: Option<Object>,
     unknown: &'static str,
 ) -> Answer {
-    let told = story_of(server, index, id, object, unknown).await?;
-    answered(server, index, &told)
+    let shown = story_of(server, index, id, object, unknown).await?;
+    answered(server, index, &shown)
 }
 
 async fn story_of(

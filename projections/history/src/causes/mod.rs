@@ -18,6 +18,7 @@ use crate::entries::Position;
 use crate::history::{History, HistoryError};
 use crate::line::Line;
 pub(crate) use links::is_report;
+pub use reading::Facts;
 pub(crate) use reading::Reading;
 
 /// Facts of one chain, those that it began with included.

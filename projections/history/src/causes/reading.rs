@@ -3,7 +3,9 @@ use std::sync::Arc;
 
 use base::{Index, Time};
 use journal::{EncodedBatch, FrameError};
-use model::{AllocId, CommandRecord, DeploymentId, EvalId, Event, JobKey, LoggedEvent, Subject, VariableKey};
+use model::{
+    AllocId, Batch, CommandRecord, DeploymentId, EvalId, Event, JobKey, LoggedEvent, Subject, VariableKey,
+};
 
 use super::Scope;
 use crate::entries::Position;
@@ -18,7 +20,8 @@ const READS_MAX: usize = 4096;
 const HELD_MAX: usize = 64;
 
 /// What is there of a batch: of an older one, the facts that are kept.
-pub(super) struct Facts {
+#[derive(Clone, Debug)]
+pub struct Facts {
     pub index: Index,
     pub time: Time,
     pub commands: Vec<CommandRecord>,
@@ -40,8 +43,20 @@ impl Facts {
         Ok(Facts { index, time, commands, events, is_part })
     }
 
+    /// Which of the commands has decided a fact.
+    ///
+    /// # Panics
+    /// Unless that is there.
     pub fn command_of(&self, ordinal: u16) -> u16 {
         self.events[&ordinal].command
+    }
+}
+
+/// All of it.
+impl From<Batch> for Facts {
+    fn from(batch: Batch) -> Facts {
+        let Batch { index, time, commands, events, .. } = batch;
+        Facts { index, time, commands, events: (0..).zip(events).collect(), is_part: false }
     }
 }
 

@@ -7,14 +7,14 @@ use model::event::{
     PlanCommitted,
 };
 use model::{
-    Actor, AllocId, Batch, Caller, ClientStatus, CommandKind, CommandRecord, DeploymentStatus, EvalId,
-    EvalStatus, Event, JobKey, Report, Subject,
+    Actor, AllocId, Caller, ClientStatus, CommandKind, CommandRecord, DeploymentStatus, EvalId, EvalStatus,
+    Event, JobKey, Report, Subject,
 };
 
 use super::ids::{SpanId, fact};
 use super::parents::{Anchor, facts_of, first_of};
 use super::{LINKS_MAX, Span, Traced, Tracing, Value};
-use crate::causes::is_report;
+use crate::causes::{Facts, is_report};
 use crate::entries::Position;
 use crate::history::HistoryError;
 
@@ -42,12 +42,12 @@ struct About {
 }
 
 impl Tracing<'_> {
-    pub fn of_batch(&mut self, batch: &Batch) -> Result<Vec<Span>, HistoryError> {
+    pub fn of_batch(&mut self, batch: &Facts) -> Result<Vec<Span>, HistoryError> {
         let mut spans = Vec::new();
-        for (ordinal, logged) in batch.events.iter().enumerate() {
-            let at = Position { index: batch.index, ordinal: ordinal as u16 };
+        for (ordinal, logged) in &batch.events {
+            let at = Position { index: batch.index, ordinal: *ordinal };
             let first = first_of(batch, at);
-            if batch.events[usize::from(first.ordinal)].event.kind() == Observed::KIND {
+            if batch.events[&first.ordinal].event.kind() == Observed::KIND {
                 continue;
             }
             // A batch has hundreds of commands, and each fact may read as much as a walk.
@@ -62,7 +62,7 @@ impl Tracing<'_> {
 
     fn of_fact(
         &mut self,
-        batch: &Batch,
+        batch: &Facts,
         at: Position,
         event: &Event,
         spans: &mut Vec<Span>,
@@ -124,7 +124,7 @@ impl Tracing<'_> {
     }
 
     /// A command that began something: evaluations, or what controllers make evaluations of later.
-    fn of_command(&mut self, batch: &Batch, first: Position) -> Result<Option<Span>, HistoryError> {
+    fn of_command(&mut self, batch: &Facts, first: Position) -> Result<Option<Span>, HistoryError> {
         let facts = || facts_of(batch, first);
         if facts().any(|(_, event)| matches!(event, Event::PlanCommitted(_))) {
             return Ok(None);
@@ -136,7 +136,7 @@ impl Tracing<'_> {
         let Some((at, of)) = facts().find_map(|(at, event)| Some((at, listed(event)?))) else {
             return Ok(None);
         };
-        let record = &batch.commands[usize::from(batch.events[usize::from(first.ordinal)].command)];
+        let record = &batch.commands[usize::from(batch.command_of(first.ordinal))];
         let mut attributes = of_request(record);
         match &of {
             Traced::Job(key) => attributes.extend(of_job(key)),
@@ -164,7 +164,7 @@ impl Tracing<'_> {
 
     fn begins_evaluations(
         &mut self,
-        batch: &Batch,
+        batch: &Facts,
         first: Position,
         anchor: &Anchor,
     ) -> Result<bool, HistoryError> {
@@ -180,7 +180,7 @@ impl Tracing<'_> {
         Ok(false)
     }
 
-    fn of_plan(&mut self, batch: &Batch, at: Position, e: &PlanCommitted) -> Result<Span, HistoryError> {
+    fn of_plan(&mut self, batch: &Facts, at: Position, e: &PlanCommitted) -> Result<Span, HistoryError> {
         let created = self.reading.creation(e.eval)?;
         let created = self.time_of(created)?;
         // The clock of the server that made it may be another one.
@@ -201,7 +201,7 @@ impl Tracing<'_> {
 
     fn of_evaluation(
         &mut self,
-        batch: &Batch,
+        batch: &Facts,
         at: Position,
         id: EvalId,
         (status, description, outcome): (EvalStatus, &str, Option<&EvalOutcome>),
@@ -229,7 +229,7 @@ impl Tracing<'_> {
 
     fn of_deployment(
         &mut self,
-        batch: &Batch,
+        batch: &Facts,
         at: Position,
         e: &DeploymentStatusChanged,
     ) -> Result<Span, HistoryError> {
@@ -269,7 +269,7 @@ impl Tracing<'_> {
 
     fn of_report(
         &mut self,
-        batch: &Batch,
+        batch: &Facts,
         at: Position,
         e: &AllocReported,
         spans: &mut Vec<Span>,
@@ -362,7 +362,7 @@ impl Tracing<'_> {
     /// Servers concluded that they have ended: those that were never said to run end here.
     fn of_lost(
         &mut self,
-        batch: &Batch,
+        batch: &Facts,
         at: Position,
         e: &AllocsStopped,
         spans: &mut Vec<Span>,

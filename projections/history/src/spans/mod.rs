@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Index, Time, Uuid};
-use model::{AllocId, Batch, DeploymentId, EvalId, JobKey, NodeId};
+use model::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
 
-use crate::causes::{Reading, Start};
+use crate::causes::{Facts, Reading, Start};
 use crate::entries::Position;
 use crate::history::{History, HistoryError};
 
@@ -71,7 +71,7 @@ pub enum Traced {
 /// The spans that end in a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
-    pub batch: Option<Arc<Batch>>,
+    pub batch: Option<Arc<Facts>>,
     pub spans: Vec<Span>,
 }
 

@@ -9,11 +9,11 @@
 //! | a command of a controller | the deployment that it advances, or the command that began the drain |
 //! | a command of a caller or a node, another one of a controller | nothing: a trace begins there |
 
-use model::{Actor, AllocId, Batch, CommandKind, DeploymentId, EvalId, Event, Subject, Trigger};
+use model::{Actor, AllocId, CommandKind, DeploymentId, EvalId, Event, Subject, Trigger};
 
 use super::Tracing;
 use super::ids::{SpanId, TraceId, fact};
-use crate::causes::How;
+use crate::causes::{Facts, How};
 use crate::entries::Position;
 use crate::history::HistoryError;
 use crate::index::{Side, What};
@@ -37,21 +37,21 @@ pub(super) enum Anchor {
 }
 
 /// The first fact of the command that decided one.
-pub(super) fn first_of(batch: &Batch, at: Position) -> Position {
-    let command = batch.events[usize::from(at.ordinal)].command;
-    let first = batch.events.iter().position(|logged| logged.command == command);
-    Position { ordinal: first.map_or(at.ordinal, |first| first as u16), ..at }
+pub(super) fn first_of(batch: &Facts, at: Position) -> Position {
+    let command = batch.command_of(at.ordinal);
+    let first = batch.events.iter().find(|(_, logged)| logged.command == command);
+    Position { ordinal: first.map_or(at.ordinal, |(first, _)| *first), ..at }
 }
 
 /// What the command decided that has its first fact there, with the places.
-pub(super) fn facts_of(batch: &Batch, first: Position) -> impl Iterator<Item = (Position, &Event)> {
-    let command = batch.events[usize::from(first.ordinal)].command;
-    let all = batch.events.iter().enumerate().skip(usize::from(first.ordinal));
+pub(super) fn facts_of(batch: &Facts, first: Position) -> impl Iterator<Item = (Position, &Event)> {
+    let command = batch.command_of(first.ordinal);
+    let all = batch.events.range(first.ordinal..);
     let own = all.filter(move |(_, logged)| logged.command == command);
-    own.map(move |(ordinal, logged)| (Position { ordinal: ordinal as u16, ..first }, &logged.event))
+    own.map(move |(ordinal, logged)| (Position { ordinal: *ordinal, ..first }, &logged.event))
 }
 
-pub(super) fn plan_of(batch: &Batch, at: Position) -> Option<Position> {
+pub(super) fn plan_of(batch: &Facts, at: Position) -> Option<Position> {
     let mut facts = facts_of(batch, first_of(batch, at));
     facts.find(|(_, event)| matches!(event, Event::PlanCommitted(_))).map(|(plan, _)| plan)
 }
@@ -93,7 +93,7 @@ impl Tracing<'_> {
             Anchor::Deployment(id) => return Ok(TraceId::of_text(&id.to_string())),
         };
         if let (Anchor::Command(_), Some(batch)) = (anchor, self.reading.batch(at.index)?) {
-            let command = batch.events[usize::from(at.ordinal)].command;
+            let command = batch.command_of(at.ordinal);
             let request = batch.commands[usize::from(command)].request;
             if !request.0.is_nil() {
                 return Ok(TraceId::of_request(request));
@@ -134,7 +134,11 @@ impl Tracing<'_> {
     /// The plan, or else the command, that decided a fact.
     fn decider(&mut self, at: Option<Position>) -> Result<Option<Anchor>, HistoryError> {
         let Some(at) = at else { return Ok(None) };
-        let Some(batch) = self.reading.batch(at.index)? else { return Ok(None) };
+        let batch = self.reading.batch(at.index)?;
+        // The index names also what is left out of an old batch.
+        let Some(batch) = batch.filter(|batch| batch.events.contains_key(&at.ordinal)) else {
+            return Ok(None);
+        };
         let plan = plan_of(&batch, at).map(Anchor::Plan);
         Ok(plan.or_else(|| Some(Anchor::Command(first_of(&batch, at)))))
     }
@@ -149,7 +153,7 @@ impl Tracing<'_> {
             return Ok(Some(Anchor::Plan(plan)));
         }
         let own = Anchor::Command(first_of(&batch, at));
-        let command = batch.events[usize::from(at.ordinal)].command;
+        let command = batch.command_of(at.ordinal);
         if !matches!(batch.commands[usize::from(command)].actor, Actor::Server(_)) {
             return Ok(Some(own));
         }
@@ -169,7 +173,7 @@ impl Tracing<'_> {
 
     fn above_command(&mut self, first: Position) -> Result<Option<Anchor>, HistoryError> {
         let Some(batch) = self.reading.batch(first.index)? else { return Ok(None) };
-        let command = batch.events[usize::from(first.ordinal)].command;
+        let command = batch.command_of(first.ordinal);
         let record = &batch.commands[usize::from(command)];
         let facts = facts_of(&batch, first).take(FACTS_MAX);
         match (&record.actor, CommandKind::from_number(record.kind)) {

@@ -21,7 +21,8 @@ use crate::eval;
 pub fn settle(state: &State, ctx: &mut Context, settlement: &Settlement) -> Result<Decision, Rejection> {
     let row = state.evals.find(settlement.eval).ok_or(Rejection::EvalUnknown(settlement.eval))?;
     let eval = state.evals.get(row);
-    if eval.status.is_terminal() {
+    // One that is blocked was settled, by a worker who had it at the same time or after this one lost it.
+    if eval.status.is_terminal() || settlement.plan.snapshot < eval.modified {
         return Err(Rejection::EvalNotOutstanding(settlement.eval));
     }
     let accepted = check(state, eval, &settlement.plan)?;

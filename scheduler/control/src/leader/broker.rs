@@ -353,8 +353,10 @@ impl Controller for Broker {
             self.delayed.pop_first();
             let eval = state.evals.get(row);
             if self.current.get(&eval.job) == Some(&row) {
-                // Delivered before, it kept its job's turn.
-                self.ready.insert(row, eval, now);
+                // Delivered before, it kept its job's turn. Room may have appeared before its time came: a worker has it.
+                if !self.unacked.contains_key(&eval.id()) {
+                    self.ready.insert(row, eval, now);
+                }
             } else if !eval.status.is_terminal() {
                 self.take_turn(row, eval, now);
             }

@@ -50,16 +50,15 @@ pub(super) async fn update_status(
         NodeStatus::Ready => rpc.control.renew_heartbeat(node).await,
         _ => None,
     };
-    let receipt = match renewed {
-        Some(_) => None,
-        None => Some(rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?),
+    let (receipt, ttl) = match renewed {
+        Some(ttl) => (None, Some(ttl)),
+        None => {
+            let receipt = rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?;
+            (Some(receipt), ttl_after_decision(rpc, node).await)
+        }
     };
     rpc.nodes.connections.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
-    let ttl = match renewed {
-        Some(_) => renewed,
-        None => ttl_after_decision(rpc, node).await,
-    };
     let proof = (&proof, request.force_identity_renewal);
     Ok(update_response(rpc, node, receipt.as_ref(), ttl, proof).await)
 }

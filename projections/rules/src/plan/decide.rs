@@ -21,8 +21,9 @@ use crate::eval;
 pub fn settle(state: &State, ctx: &mut Context, settlement: &Settlement) -> Result<Decision, Rejection> {
     let row = state.evals.find(settlement.eval).ok_or(Rejection::EvalUnknown(settlement.eval))?;
     let eval = state.evals.get(row);
-    // One that is blocked was settled, by a worker who had it at the same time or after this one lost it.
-    if eval.status.is_terminal() || settlement.plan.snapshot < eval.modified {
+    // By a worker who had it at the same time, or after this one lost it.
+    let was_settled = eval.status == EvalStatus::Blocked && settlement.plan.snapshot < eval.modified;
+    if eval.status.is_terminal() || was_settled {
         return Err(Rejection::EvalNotOutstanding(settlement.eval));
     }
     let accepted = check(state, eval, &settlement.plan)?;

@@ -41,6 +41,14 @@ impl ShortHistory {
         let mut leadership = server.control.leadership();
         let leads = leadership.wait_for(|who| *who == Leadership::Mine);
         tokio::time::timeout(PATIENCE, leads).await.unwrap().unwrap();
+        // What the server writes by itself once it leads must not come in between.
+        let mut news = server.control.watch();
+        let quiet = async {
+            while server.control.state().keyring.active().is_none() {
+                news.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(PATIENCE, quiet).await.unwrap();
         ShortHistory { server }
     }
 

@@ -32,6 +32,9 @@ pub type Answers = BoxStream<'static, Result<Vec<u8>, Status>>;
 /// How long answers that are under way may take when the plugin has to end.
 const LAST_ANSWERS: Duration = Duration::from_millis(100);
 
+/// Sockets of one process id that are left, at most, before a plugin gives up.
+const NAMES_MAX: usize = 1_000;
+
 /// What a plugin answers.
 pub trait Service: Send + Sync + 'static {
     /// `call` is a service and a method, like `hashicorp.nomad.plugins.drivers.proto.Driver/StartTask`.
@@ -98,8 +101,8 @@ pub async fn serve(service: impl Service) -> io::Result<()> {
             "this is a plugin: put it into plugin_dir of an agent, which starts it",
         ));
     }
-    let socket = Socket(socket_path());
-    let listener = UnixListener::bind(&socket.0)?;
+    let directory = std::env::var_os("PLUGIN_UNIX_SOCKET_DIR").map(PathBuf::from);
+    let (socket, listener) = bind(&directory.unwrap_or_else(std::env::temp_dir))?;
     let mut stdout = io::stdout();
     writeln!(stdout, "1|2|unix|{}|grpc|", socket.0.display())?;
     stdout.flush()?;
@@ -132,10 +135,17 @@ impl Drop for Socket {
     }
 }
 
-fn socket_path() -> PathBuf {
-    let directory = std::env::var_os("PLUGIN_UNIX_SOCKET_DIR").map(PathBuf::from);
-    let directory = directory.unwrap_or_else(std::env::temp_dir);
-    Path::new(&directory).join(format!("plugin-{}", std::process::id()))
+/// A plugin that was killed leaves its socket, and another one may get its process id.
+fn bind(directory: &Path) -> io::Result<(Socket, UnixListener)> {
+    let mut taken = io::Error::from(io::ErrorKind::AddrInUse);
+    for nth in 0..NAMES_MAX {
+        let socket = directory.join(format!("plugin-{}-{nth}", std::process::id()));
+        match UnixListener::bind(&socket) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => taken = error,
+            bound => return Ok((Socket(socket), bound?)),
+        }
+    }
+    Err(taken)
 }
 
 type HttpRequest = tonic::codegen::http::Request<hyper::body::Incoming>;
@@ -198,5 +208,22 @@ impl Decoder for Raw {
 
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
         Ok(Some(from.copy_to_bytes(from.remaining()).to_vec()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_a_killed_plugin_left_is_passed_over() {
+        let home = tempfile::tempdir().unwrap();
+        let (first, listener) = bind(home.path()).unwrap();
+        let left = first.0.clone();
+        drop(listener);
+        std::mem::forget(first);
+        assert!(left.exists());
+        let (second, _listener) = bind(home.path()).unwrap();
+        assert!(second.0 != left && second.0.exists());
     }
 }

@@ -1,5 +1,5 @@
-//! Tokens whose signatures were found good. A node presents the same one with each heartbeat for hours, and checking a signature
-//! costs more than all the rest of a heartbeat.
+//! Tokens whose signatures were found good. A node presents the same one with each heartbeat for hours, and checking the signature
+//! was an eighth of what a heartbeat cost.
 
 use std::collections::HashMap;
 use std::mem;
@@ -14,8 +14,8 @@ use crate::token::{TokenError, verify_with};
 /// Tokens in each of the two generations: one for each node of the largest fleet that is planned for. Some 500 bytes each.
 const GENERATION_MAX: usize = 131_072;
 
-/// As many as [`GENERATION_MAX`] were presented since the older generation was young. A full young one becomes the old one,
-/// and what was in that is checked again when it comes back.
+/// In two generations. A full young one becomes the old one; what was in the old one by then, and has not been presented since it
+/// was young, is forgotten, and checked again when it comes back.
 #[derive(Debug, Default)]
 pub struct VerifiedTokens(Mutex<Generations>);
 

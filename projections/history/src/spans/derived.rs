@@ -281,7 +281,7 @@ impl Tracing<'_> {
         };
         let known: Option<Report> = match &before {
             Some(Event::AllocReported(before)) => Some(before.report.read()),
-            // It is no longer kept: what was new then is not told again.
+            // It is no longer kept: what was new then is not sent again.
             _ if e.from.is_terminal() || e.from == ClientStatus::Running => None,
             _ => Some(Report::default()),
         };

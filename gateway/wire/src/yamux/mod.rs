@@ -305,7 +305,7 @@ async fn write_frames<W: AsyncWrite + Unpin>(mut writer: W, shared: &Shared) -> 
             return why;
         }
         shared.drained.notify_one();
-        shared.state.lock().wake_all();
+        shared.state.lock().drained();
     }
 }
 

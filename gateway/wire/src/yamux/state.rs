@@ -36,6 +36,8 @@ pub(super) struct State {
     next_id: u32,
     slots: HashMap<u32, Slot>,
     out: BytesMut,
+    /// Streams whose writers wait until the socket has taken some of `out`, each once.
+    held_up: Vec<u32>,
     /// The peer wants no new streams.
     refused: bool,
     /// Set once the connection is to end after `out` was sent.
@@ -94,11 +96,14 @@ impl Slot {
         Ok(())
     }
 
-    fn wake(&mut self) {
-        let waiting = [self.reader.take(), self.writer.take(), self.watcher.take()];
-        for waker in waiting.into_iter().flatten() {
-            waker.wake();
-        }
+    fn wake_all(&mut self) {
+        [&mut self.reader, &mut self.writer, &mut self.watcher].into_iter().for_each(wake);
+    }
+}
+
+fn wake(waiting: &mut Option<Waker>) {
+    if let Some(waker) = waiting.take() {
+        waker.wake();
     }
 }
 
@@ -112,6 +117,7 @@ impl State {
             next_id,
             slots: HashMap::new(),
             out: BytesMut::new(),
+            held_up: Vec::new(),
             refused: false,
             closing: None,
             ended: None,
@@ -184,10 +190,16 @@ impl State {
             FrameKind::WindowUpdate => {
                 let window = slot.send_window.checked_add(header.length);
                 slot.send_window = window.ok_or(MuxError::Protocol("window overflow"))?;
+                wake(&mut slot.writer);
             }
-            _ => slot.take_in(body)?,
+            _ => {
+                slot.take_in(body)?;
+                wake(&mut slot.reader);
+            }
         }
-        slot.wake();
+        if header.has(FIN) || header.has(RST) {
+            slot.wake_all();
+        }
         Ok(opened)
     }
 
@@ -249,6 +261,9 @@ impl State {
         }
         if full || slot.send_window == 0 {
             slot.writer = Some(cx.waker().clone());
+            if full && !self.held_up.contains(&id) {
+                self.held_up.push(id);
+            }
             return Poll::Pending;
         }
         let length = data.len().min(FRAME_MAX).min(slot.send_window as usize);
@@ -289,7 +304,7 @@ impl State {
     /// when the peer may be waiting for a window that will never open again.
     pub(super) fn release(&mut self, id: u32) {
         let Some(mut slot) = self.slots.remove(&id) else { return };
-        slot.wake();
+        slot.wake_all();
         let stuck = !slot.unread.is_empty() && !slot.fin_received;
         let ignored = !slot.acked && !self.is_ours(id);
         if slot.reset {
@@ -325,11 +340,17 @@ impl State {
 
     pub(super) fn end(&mut self, why: MuxError) {
         self.ended.get_or_insert(why);
-        self.wake_all();
+        self.slots.values_mut().for_each(Slot::wake_all);
     }
 
-    pub(super) fn wake_all(&mut self) {
-        self.slots.values_mut().for_each(Slot::wake);
+    /// The socket has taken what [`State::take_out`] returned. Most streams wait for their peer: only writers that waited
+    /// for this are woken.
+    pub(super) fn drained(&mut self) {
+        for id in self.held_up.drain(..) {
+            if let Some(slot) = self.slots.get_mut(&id) {
+                wake(&mut slot.writer);
+            }
+        }
     }
 
     pub(super) fn out_len(&self) -> usize {

@@ -1,3 +1,6 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
@@ -6,6 +9,27 @@ use super::*;
 
 /// Larger than any window, so that flow control must turn over several times.
 const LARGE: usize = 3 * WINDOW as usize + 12_345;
+
+/// Counts how often somebody is woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Woken {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Woken>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn counter() -> (Arc<Woken>, Waker) {
+    let woken = Arc::new(Woken::default());
+    (Arc::clone(&woken), Waker::from(woken))
+}
 
 #[tokio::test]
 async fn both_ends_open_and_accept_on_one_connection() {
@@ -87,6 +111,55 @@ async fn many_streams_do_not_mix() {
         assert!(call.await.unwrap());
     }
     assert_eq!(client.0.state.lock().live(), 0, "dropped streams leave nothing behind");
+}
+
+/// Hundreds of nodes' questions may wait on one connection: what passes on it must cost none of them anything.
+#[test]
+fn nobody_is_woken_for_what_another_waits_for() {
+    let mut state = State::new(Role::Client);
+    let [busy, waiting] = [0; 2].map(|_| state.open().unwrap());
+    let (woken, waker) = counter();
+    let cx = Context::from_waker(&waker);
+    assert!(state.poll_read(waiting, &cx, 1).is_pending());
+    assert!(state.poll_gone(waiting, &cx).is_pending());
+
+    // The first time the socket is full, the second time the window of the peer.
+    let (busy_woken, waker) = counter();
+    let busy_cx = Context::from_waker(&waker);
+    for _ in 0..2 {
+        while state.poll_write(busy, &busy_cx, &[0; 1024]).is_ready() {}
+        state.take_out();
+        state.drained();
+    }
+    assert_eq!(busy_woken.count(), 1, "what the socket takes makes no window larger");
+    let window = Header { kind: FrameKind::WindowUpdate, flags: ACK, stream: busy, length: WINDOW };
+    state.receive(window, &[]).unwrap();
+    assert_eq!(busy_woken.count(), 2);
+    assert_eq!(woken.count(), 0, "nothing came for the other one");
+
+    let data = Header { kind: FrameKind::Data, flags: ACK, stream: waiting, length: 1 };
+    state.receive(data, &[7]).unwrap();
+    assert_eq!(woken.count(), 1, "its reader, and not who waits for its end");
+    state.receive(Header { flags: FIN, length: 0, ..data }, &[]).unwrap();
+    assert_eq!(woken.count(), 2);
+}
+
+#[test]
+fn writers_that_wait_for_the_socket_are_woken_once_it_has_taken_something() {
+    let mut state = State::new(Role::Client);
+    let (woken, waker) = counter();
+    let cx = Context::from_waker(&waker);
+    // Two windows are more than may wait for the socket.
+    let streams = [0; 2].map(|_| state.open().unwrap());
+    let chunk = [0; 1024];
+    for stream in streams {
+        while state.poll_write(stream, &cx, &chunk).is_ready() {}
+        assert!(state.poll_write(stream, &cx, &chunk).is_pending(), "and waits once all the same");
+    }
+    state.take_out();
+    state.drained();
+    assert_eq!(woken.count(), 2);
+    assert!(state.poll_write(streams[1], &cx, &chunk).is_ready());
 }
 
 #[tokio::test]

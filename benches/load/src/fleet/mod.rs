@@ -13,10 +13,11 @@ use anyhow::{Context, anyhow};
 use base::{Rng, Uuid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use wire::messages::method;
-use wire::yamux::MuxError;
+use wire::yamux::{MuxError, STREAMS_MAX};
 use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
 
 use crate::job::{Names, RACKS};
@@ -27,7 +28,11 @@ use node::{BeatAnswer, Credential, description, registration};
 /// A call that takes longer has failed. A live node's call for news is held for less.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(60);
 
-/// Live nodes that share a connection, each with a call that is held: as many streams as it may have, less some.
+/// Calls on one connection at the same time, a little less than it may have streams; others wait for their turn. Their
+/// streams stay open for the calls after them: one that is closed may live on at the server for a while, and counts there.
+const CALLS_PER_CONNECTION: usize = STREAMS_MAX - 32;
+
+/// Live nodes that share a connection, each with a call that is held: some less than it may have calls.
 const LIVE_PER_CONNECTION: u32 = 400;
 
 /// Nodes that share one and only send heartbeats.
@@ -36,7 +41,7 @@ const BARE_PER_CONNECTION: u32 = 2_000;
 /// Registrations at the same time.
 const AT_ONCE: usize = 128;
 
-/// Before a call is tried again on a connection that carries as many as it can.
+/// Before a call is tried again on a connection that has begun more calls than its peer has looked at.
 const BUSY: Duration = Duration::from_millis(5);
 
 /// After a heartbeat that failed.
@@ -65,8 +70,13 @@ pub(crate) struct Shared {
     pub region: String,
     /// `None`: as the server grants.
     beat_every: Option<Duration>,
-    connections: Vec<Connection>,
+    connections: Vec<SharedConnection>,
     pub counts: FleetCounts,
+}
+
+struct SharedConnection {
+    connection: Connection,
+    turns: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -103,10 +113,11 @@ impl Fleet {
         let least = options.nodes.div_ceil(each);
         let mut connections = Vec::new();
         for _ in 0..options.rpc_connections.max(least).min(options.nodes.max(1)) {
-            let limits = Limits { idle_streams_max: 64, ..Limits::NODE };
+            let limits = Limits { idle_streams_max: CALLS_PER_CONNECTION, ..Limits::NODE };
             let dialed =
                 wire::dial(address, &RpcSecurity::default(), Arc::new(NoRequests), limits, CALL_MAX).await;
-            connections.push(dialed.with_context(|| format!("-rpc: {rpc}"))?);
+            let connection = dialed.with_context(|| format!("-rpc: {rpc}"))?;
+            connections.push(SharedConnection { connection, turns: Semaphore::new(CALLS_PER_CONNECTION) });
         }
         let (beat_every, counts) = (options.beat_every, FleetCounts::default());
         let shared = Arc::new(Shared { region, beat_every, connections, counts });
@@ -182,7 +193,9 @@ pub(crate) struct Node {
 impl Shared {
     /// Calls a method for the node of this number. Where a connection takes no more calls at once, this one comes later.
     pub(crate) async fn call_raw(&self, number: u32, method: &str, body: &[u8]) -> Result<Bytes, RpcError> {
-        let connection = &self.connections[number as usize % self.connections.len()];
+        let SharedConnection { connection, turns } =
+            &self.connections[number as usize % self.connections.len()];
+        let _turn = turns.acquire().await.expect("it is never closed");
         let until = Instant::now() + CALL_MAX;
         loop {
             match connection.call_raw(method, body, CALL_MAX).await {

@@ -88,6 +88,12 @@ impl ClusterTag {
     }
 }
 
+impl fmt::Display for ClusterTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
 impl fmt::Display for StreamPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.after {
@@ -95,7 +101,7 @@ impl fmt::Display for StreamPosition {
             after => after.fmt(f)?,
         }
         match self.cluster {
-            Some(ClusterTag(tag)) => write!(f, "@{tag:08x}"),
+            Some(cluster) => write!(f, "@{cluster}"),
             None => Ok(()),
         }
     }

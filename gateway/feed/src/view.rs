@@ -121,7 +121,7 @@ pub(crate) fn cloud_event(
     for part in [&entry.namespace, &entry.key].into_iter().filter(|part| !part.is_empty()) {
         let _ = write!(subject, "/{part}");
     }
-    let tag = cluster.map(|ClusterTag(tag)| format!("/{tag:08x}"));
+    let tag = cluster.map(|cluster| format!("/{cluster}"));
     let envelope = CloudEvent {
         specversion: "1.0",
         id: StreamPosition { after: id, cluster }.to_string(),

@@ -60,7 +60,7 @@ impl Tracer {
         if own.is_empty() {
             return Ok(None);
         }
-        let cluster = self.cluster.map(|ClusterTag(tag)| format!("{tag:08x}")).unwrap_or_default();
+        let cluster = self.cluster.map(|cluster| cluster.to_string()).unwrap_or_default();
         let resource = [("service.name", "sojourn"), ("sojourn.cluster", cluster.as_str())];
         Ok(Some(otlp::request_of_spans(&resource, own).to_string().into()))
     }

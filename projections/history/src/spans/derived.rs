@@ -1,5 +1,7 @@
 //! Which spans a fact ends, and what they say.
 
+use std::collections::BTreeMap;
+
 use base::Time;
 use model::document::{AllocationMetric, TaskEvent, TaskState};
 use model::event::{
@@ -12,7 +14,7 @@ use model::{
 };
 
 use super::ids::{SpanId, fact};
-use super::parents::{Anchor, facts_of, first_of};
+use super::parents::{Anchor, facts_of};
 use super::{LINKS_MAX, Span, Traced, Tracing, Value};
 use crate::causes::{Facts, is_report};
 use crate::entries::Position;
@@ -44,9 +46,10 @@ struct About {
 impl Tracing<'_> {
     pub fn of_batch(&mut self, batch: &Facts) -> Result<Vec<Span>, HistoryError> {
         let mut spans = Vec::new();
+        let mut firsts = BTreeMap::new();
         for (ordinal, logged) in &batch.events {
             let at = Position { index: batch.index, ordinal: *ordinal };
-            let first = first_of(batch, at);
+            let first = *firsts.entry(logged.command).or_insert(at);
             if batch.events[&first.ordinal].event.kind() == Observed::KIND {
                 continue;
             }

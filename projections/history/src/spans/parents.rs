@@ -37,7 +37,7 @@ pub(super) enum Anchor {
 }
 
 /// The first fact of the command that decided one.
-pub(super) fn first_of(batch: &Facts, at: Position) -> Position {
+fn first_of(batch: &Facts, at: Position) -> Position {
     let command = batch.command_of(at.ordinal);
     let first = batch.events.iter().find(|(_, logged)| logged.command == command);
     Position { ordinal: first.map_or(at.ordinal, |(first, _)| *first), ..at }

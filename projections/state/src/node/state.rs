@@ -193,6 +193,10 @@ impl Nodes {
         self.by_id.get(&id).map(NodeRow)
     }
 
+    pub fn is_ready(&self, id: NodeId) -> bool {
+        self.find(id).is_some_and(|row| self.hot(row).status == NodeStatus::Ready)
+    }
+
     pub fn hot(&self, row: NodeRow) -> &NodeHot {
         &self.hot[row.0]
     }

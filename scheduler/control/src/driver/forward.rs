@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::{Index, Uuid};
 use journal::{Freshness, NotLeading};
 use model::command::Settlement;
-use model::{Actor, Command, EvalId, JobType, NodeId, NodeStatus, Request, RequestId, VariableKey};
+use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId, VariableKey};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -130,9 +130,7 @@ impl Control {
             Leadership::Mine => self.shared.renew_heartbeat_here(node),
             Leadership::Unknown => None,
             Leadership::Other(leader) => {
-                let state = self.state();
-                let row = state.nodes.find(node)?;
-                if state.nodes.hot(row).status != NodeStatus::Ready {
+                if !self.state().nodes.is_ready(node) {
                     return None;
                 }
                 let call = LeaderCall::RenewHeartbeat { node };

@@ -60,9 +60,8 @@ impl Heartbeats {
     /// A node says that it is ready. If it is, nothing has to be decided, and this is its heartbeat. `None`: it is not, or will
     /// not be once the log has what this leader found out.
     pub fn renew(&mut self, state: &State, node: NodeId, now: Time, rng: &mut Rng) -> Option<Duration> {
-        let row = state.nodes.find(node)?;
-        let is_ready = state.nodes.hot(row).status == NodeStatus::Ready;
-        (is_ready && !self.overdue.contains(&node)).then(|| self.heartbeat(node, now, rng))
+        let counts = state.nodes.is_ready(node) && !self.overdue.contains(&node);
+        counts.then(|| self.heartbeat(node, now, rng))
     }
 
     /// Nodes whose heartbeats are waited for.

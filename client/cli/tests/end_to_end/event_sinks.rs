@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::end_to_end::cluster::Host;
 use crate::end_to_end::support::http;
-use crate::end_to_end::support::{Agent, AgentConfig, eventually, free_port, job, until};
+use crate::end_to_end::support::{Agent, AgentConfig, eventually, files_with, free_port, job, until};
 
 /// Long enough that no byte on a disk is that by chance.
 const SECRET: &str = "whsec_c2lua3MtYXJlLXNpZ25lZC13aXRoLXRoaXM=";
@@ -193,16 +193,7 @@ fn a_webhook_gets_every_event_in_order_whatever_fails() {
     assert_eq!(receiver.received().len(), arrived + 1, "what was acknowledged does not come again");
 
     drop(agent.kill());
-    assert!(!holds(&config.home, SECRET.as_bytes()), "no disk has the secret");
-}
-
-fn holds(directory: &Path, wanted: &[u8]) -> bool {
-    std::fs::read_dir(directory).unwrap().map(Result::unwrap).any(|entry| match entry.path() {
-        path if path.is_dir() => holds(&path, wanted),
-        path => {
-            std::fs::read(path).is_ok_and(|bytes| bytes.windows(wanted.len()).any(|window| window == wanted))
-        }
-    })
+    assert_eq!(files_with(&config.home, SECRET), [""; 0], "no disk has the secret");
 }
 
 #[test]

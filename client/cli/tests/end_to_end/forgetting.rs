@@ -1,7 +1,6 @@
 //! What was forgotten is gone: from every byte on the disk, and for whoever has all of the disk.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use base::{Index, Uuid};
@@ -15,7 +14,7 @@ use state::keyring::Keyring;
 
 use super::cluster::Host;
 use super::support::short_history::ShortHistory;
-use super::support::{Agent, AgentConfig, eventually, text, until};
+use super::support::{Agent, AgentConfig, eventually, files_with, text, until};
 
 /// Recognized wherever it stands.
 const SECRETS: [&str; 3] = ["correct-horse-battery-0", "correct-horse-battery-1", "correct-horse-battery-2"];
@@ -162,13 +161,9 @@ impl Disk {
 
     /// Files and batches in which a text stands.
     fn places_of(&self, words: &str) -> Vec<String> {
-        // Files of a log are made larger than what is in them: a program that was optimized reads them.
-        let found = Command::new("grep").args(["-rlaF", "--", words]).arg(&self.home).output().unwrap();
-        assert!(matches!(found.status.code(), Some(0 | 1)), "{found:?}");
-        let files = String::from_utf8(found.stdout).unwrap();
         let has = |bytes: &[u8]| bytes.windows(words.len()).any(|part| part == words.as_bytes());
         let batches = self.log.iter().filter(|batch| has(batch.bytes())).map(|_| "a batch".to_string());
-        files.lines().map(str::to_string).chain(batches).collect()
+        files_with(&self.home, words).into_iter().chain(batches).collect()
     }
 }
 

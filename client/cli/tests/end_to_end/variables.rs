@@ -7,7 +7,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::support::{AgentConfig, CommandOutput, eventually, sojourn, text};
+use super::support::{AgentConfig, CommandOutput, eventually, files_with, sojourn, text};
 
 fn run_as(config: &AgentConfig, token: &str, words: &[&str]) -> CommandOutput {
     let mut command = config.user(&sojourn());
@@ -106,12 +106,7 @@ fn variables_are_kept_for_who_may_read_them() {
     a_lock_is_held_while_a_command_runs(&config, &root);
     // No secret is on the disk of the server.
     drop(agent);
-    let found = std::process::Command::new("grep")
-        .args(["-r", "-l", "-a", "for-the-task"])
-        .arg(config.home.join("data/server"))
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8(found.stdout).unwrap(), "");
+    assert_eq!(files_with(&config.home.join("data/server"), "for-the-task"), [""; 0]);
 }
 
 fn a_lock_is_held_while_a_command_runs(config: &AgentConfig, root: &dyn Fn(&[&str]) -> CommandOutput) {

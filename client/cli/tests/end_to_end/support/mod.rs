@@ -55,6 +55,14 @@ pub fn until(what: &str, mut look: impl FnMut() -> bool) {
     eventually(what, || look().then_some(()));
 }
 
+/// Files of a directory in which a text stands.
+pub fn files_with(directory: &Path, words: &str) -> Vec<String> {
+    // Files of a log are made larger than what is in them: a program that was optimized reads them.
+    let found = Command::new("grep").args(["-rlaF", "--", words]).arg(directory).output().unwrap();
+    assert!(matches!(found.status.code(), Some(0 | 1)), "{found:?}");
+    String::from_utf8(found.stdout).unwrap().lines().map(str::to_string).collect()
+}
+
 /// Exit code and output of a run of the program.
 #[derive(Debug)]
 pub struct CommandOutput {

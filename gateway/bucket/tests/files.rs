@@ -40,7 +40,7 @@ fn write_credentials(path: &Path, secret: &str) {
 }
 
 /// As an archive does it.
-fn keep(bucket: &Bucket, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+pub fn keep(bucket: &Bucket, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     let file = bucket.create_sparse("unfinished", bytes.len() as u64)?;
     for (chunk, nth) in bytes.chunks(1000).zip(0..) {
         file.write_at(chunk, nth * 1000)?;
@@ -51,13 +51,13 @@ fn keep(bucket: &Bucket, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     bucket.sync_dir()
 }
 
-fn whole(file: &Arc<dyn File>) -> Vec<u8> {
+pub fn whole(file: &Arc<dyn File>) -> Vec<u8> {
     let mut bytes = vec![0; file.size().unwrap() as usize];
     file.read_at(&mut bytes, 0).unwrap();
     bytes
 }
 
-fn bytes(number: u8, len: usize) -> Vec<u8> {
+pub fn bytes(number: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 7) as u8 ^ number).collect()
 }
 

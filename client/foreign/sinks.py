@@ -178,15 +178,15 @@ def otlp():
         for request in received():
             [resource] = request.resource_logs
             [scope] = resource.scope_logs
-            [record] = scope.log_records
-            event = json.loads(record.body.string_value)
-            attributes = {one.key: one.value.string_value for one in record.attributes}
-            assert attributes["cloudevents.event_id"] == event["id"], attributes
-            assert (attributes["sojourn.topic"], attributes["sojourn.type"]) == ("Job", "JobRegistered"), attributes
-            assert record.event_name == event["type"] and record.severity_number == 9, record
-            assert any(one.key == "service.name" and one.value.string_value for one in resource.resource.attributes)
-            assert abs(record.time_unix_nano / 1e9 - time.time()) < 600, record.time_unix_nano
-            events.append(event)
+            for record in scope.log_records:
+                event = json.loads(record.body.string_value)
+                attributes = {one.key: one.value.string_value for one in record.attributes}
+                assert attributes["cloudevents.event_id"] == event["id"], attributes
+                assert (attributes["sojourn.topic"], attributes["sojourn.type"]) == ("Job", "JobRegistered"), attributes
+                assert record.event_name == event["type"] and record.severity_number == 9, record
+                assert any(one.key == "service.name" and one.value.string_value for one in resource.resource.attributes)
+                assert abs(record.time_unix_nano / 1e9 - time.time()) < 600, record.time_unix_nano
+                events.append(event)
         return events
 
     return {"Kind": "otlp", "URL": url}, read

@@ -16,10 +16,11 @@ const MANY: usize = 1001;
 
 fn settings() -> Option<Settings> {
     let named = |name: &str| std::env::var(name).ok();
-    let (Some(endpoint), Some(credentials)) =
-        (named("SOJOURN_S3_ENDPOINT"), named("SOJOURN_S3_CREDENTIALS"))
+    let (Some(endpoint), Some(credentials)) = (named("SOJOURN_S3_ENDPOINT"), named("SOJOURN_S3_CREDENTIALS"))
     else {
-        eprintln!("SKIPPED a store of other people: SOJOURN_S3_ENDPOINT and SOJOURN_S3_CREDENTIALS name none");
+        eprintln!(
+            "SKIPPED a store of other people: SOJOURN_S3_ENDPOINT and SOJOURN_S3_CREDENTIALS name none"
+        );
         return None;
     };
     Some(Settings {

@@ -21,9 +21,11 @@ impl Figures {
         self.samples.took_with("sojourn.sinks.send_time", label(sink), Instant::now(), took);
     }
 
-    pub(crate) fn arrived(&self, sink: &str) {
-        self.samples.happened_to("sojourn.sinks.sent_total", label(sink), Instant::now());
-        self.reports.arrived(sink);
+    pub(crate) fn arrived(&self, sink: &str, events: usize) {
+        for _ in 0..events {
+            self.samples.happened_to("sojourn.sinks.sent_total", label(sink), Instant::now());
+            self.reports.arrived(sink);
+        }
     }
 
     /// `attempts` for this event, which is tried again after `pause`; `None` for never.

@@ -9,7 +9,7 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use crate::http::Http;
-use crate::target::{Outgoing, Undelivered};
+use crate::target::{Outgoing, Undelivered, only};
 
 /// Items of the sink's variable: those that begin with this are headers, of that name.
 const HEADER: &str = "header_";
@@ -27,12 +27,21 @@ impl Otlp {
         Ok(Otlp { http: Http::new(url, rules)?, signal })
     }
 
-    pub(crate) async fn deliver(&mut self, event: &Outgoing, secret: &Items) -> Result<(), Undelivered> {
+    /// What brings spans is a whole request.
+    pub(crate) fn takes_many(&self) -> bool {
+        self.signal == OtlpSignal::Logs
+    }
+
+    pub(crate) async fn deliver(&mut self, events: &[Outgoing], secret: &Items) -> Result<(), Undelivered> {
         let request = self.http.post(secret).map_err(Undelivered::Later)?;
         let mut request = match self.signal {
-            OtlpSignal::Logs => request.json(&body(event)),
-            // They were put into a request where they were derived.
-            OtlpSignal::Traces => request.header("content-type", "application/json").body(event.body.clone()),
+            OtlpSignal::Logs => {
+                let records = events.iter().map(record).collect();
+                request.json(&otlp::request(&[("service.name", "sojourn")], records))
+            }
+            OtlpSignal::Traces => {
+                request.header("content-type", "application/json").body(only(events).body.clone())
+            }
         };
         for (item, value) in secret {
             let name = if item == AUTHORIZATION { Some(AUTHORIZATION) } else { item.strip_prefix(HEADER) };
@@ -68,7 +77,7 @@ async fn read(mut answer: Response) -> Result<Vec<u8>, reqwest::Error> {
 }
 
 /// The same whenever and by whomever it is sent: it was observed when it happened.
-fn body(event: &Outgoing) -> Value {
+fn record(event: &Outgoing) -> Value {
     let Time(nanos) = event.time;
     let (time, kind) = (nanos.to_string(), format!("sojourn.{}.{}", event.topic, event.kind));
     let (severity, severity_text) = otlp::INFO;
@@ -80,12 +89,11 @@ fn body(event: &Outgoing) -> Value {
         ("sojourn.type", event.kind),
     ];
     let attributes = attributes.map(|(key, value)| otlp::attribute(key, value));
-    let record = json!({
+    json!({
         "timeUnixNano": time, "observedTimeUnixNano": time, "eventName": kind, "severityNumber": severity,
         "severityText": severity_text, "body": {"stringValue": String::from_utf8_lossy(&event.body)},
         "attributes": attributes,
-    });
-    otlp::request(&[("service.name", "sojourn")], vec![record])
+    })
 }
 
 #[cfg(test)]
@@ -130,7 +138,21 @@ mod tests {
 
     fn event() -> Outgoing {
         let (id, body) = ("13.0@9f3c2a71".into(), "{\"id\":1}".into());
-        Outgoing { id, body, time: Time(7), topic: "Job", kind: "JobRegistered" }
+        Outgoing { id, body, time: Time(7), topic: "Job", kind: "JobRegistered", ..Outgoing::default() }
+    }
+
+    #[tokio::test]
+    async fn events_that_go_together_are_records_of_one_request() {
+        let (url, task) =
+            collector(&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"]).await;
+        let mut sink = Otlp::new(&url, OtlpSignal::Logs, &AddressRules::default()).unwrap();
+        let second = Outgoing { body: "{\"id\":2}".into(), ..event() };
+        assert_eq!(sink.deliver(&[event(), second], &Items::new()).await, Ok(()));
+        let received = task.await.unwrap();
+        let sent: Value = serde_json::from_str(received[0].split_once("\r\n\r\n").unwrap().1).unwrap();
+        let records = sent["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array().unwrap();
+        let bodies: Vec<&Value> = records.iter().map(|record| &record["body"]["stringValue"]).collect();
+        assert_eq!(bodies, ["{\"id\":1}", "{\"id\":2}"]);
     }
 
     #[tokio::test]
@@ -145,10 +167,10 @@ mod tests {
         let mut sink = Otlp::new(&url, OtlpSignal::Logs, &AddressRules::default()).unwrap();
         let items = [("header_x-key", "k"), ("authorization", "Bearer t"), ("other", "hidden")];
         let secret: Items = items.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        assert_eq!(sink.deliver(&event(), &secret).await, Ok(()));
-        let busy = sink.deliver(&event(), &secret).await;
+        assert_eq!(sink.deliver(&[event()], &secret).await, Ok(()));
+        let busy = sink.deliver(&[event()], &secret).await;
         assert_eq!(busy, Err(Undelivered::Busy("it answered 503".into(), Duration::from_secs(3))));
-        let refused = sink.deliver(&event(), &secret).await;
+        let refused = sink.deliver(&[event()], &secret).await;
         assert!(
             matches!(&refused, Err(Undelivered::Rejected(why)) if why.contains("rejected it")),
             "{refused:?}"

@@ -1,4 +1,5 @@
-//! The task of one sink: reads on from its cursor, sends event after event, and acknowledges what has arrived.
+//! The task of one sink: reads on from its cursor, sends event after event, or as many together as the target takes, and
+//! acknowledges what has arrived.
 //!
 //! It ends when its cursor is moved by somebody else, and is begun again from there.
 
@@ -26,6 +27,9 @@ const ACK_IDLE_EVERY: Duration = Duration::from_secs(30);
 /// The pause after a first failure; twice as long each time after that, up to the second. A fifth of it is chance.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Of events that are sent together. Brokers of Kafka take a batch of 1 MiB unless they are set otherwise.
+const TOGETHER_BYTES: usize = 512 << 10;
 
 /// As the log names who acknowledges and parks.
 const ACTOR: &str = "sinks";
@@ -124,17 +128,12 @@ impl Sender {
     }
 
     async fn send(&mut self, page: &Page, target: &mut Target) -> Step {
-        for event in &page.events {
-            match self.deliver(event, target).await? {
-                Flow::On => {}
+        let mut rest = &page.events[..];
+        while !rest.is_empty() {
+            let (group, after) = rest.split_at(group_len(rest, target.together_max()));
+            match self.deliver(group, target).await? {
+                Flow::On => rest = after,
                 flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
-            }
-            self.done = position_of(event.id);
-            if Instant::now() >= self.ack_due() {
-                match self.acknowledge(target).await? {
-                    Flow::On => {}
-                    flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
-                }
             }
         }
         if let Some(seen) = page.seen {
@@ -143,43 +142,81 @@ impl Sender {
         Ok(Flow::On)
     }
 
-    /// Tries until the event has arrived, or as often as it may be tried.
-    async fn deliver(&mut self, event: &StreamEvent, target: &mut Target) -> Step {
-        let Some(outgoing) = self.outgoing(event).await? else { return Ok(Flow::On) };
-        for attempt in 1.. {
-            let (why, least) = match self.attempt(&outgoing, target).await {
-                Ok(()) => {
-                    self.sinks.figures.arrived(&self.name);
-                    self.first.get_or_insert(event.id);
-                    return Ok(Flow::On);
-                }
-                Err(Undelivered::Lost(why)) => return self.lose(&outgoing.id, why).await,
-                Err(Undelivered::Rejected(why)) => {
-                    self.failed(&outgoing.id, &why, attempt, None);
-                    return self.park(event.id, attempt, why, target).await;
-                }
-                Err(Undelivered::Later(why)) => (why, Duration::ZERO),
-                Err(Undelivered::Busy(why, least)) => (why, least.min(PAUSE_MAX)),
-            };
-            if attempt >= self.settings.attempts_max {
-                self.failed(&outgoing.id, &why, attempt, None);
-                return self.park(event.id, attempt, why, target).await;
-            }
-            let pause = with_chance(pause_after(attempt)).max(least);
-            self.failed(&outgoing.id, &why, attempt, Some(pause));
-            // What arrived before it is not sent again if this takes longer than this server leads.
-            if self.done > self.acked {
+    /// Tries until all events of a group have arrived, or one of them as often as it may be tried.
+    async fn deliver(&mut self, group: &[StreamEvent], target: &mut Target) -> Step {
+        let mut waiting = Vec::with_capacity(group.len());
+        for event in group {
+            waiting.extend(self.outgoing(event).await?);
+        }
+        let (mut failed, mut attempts) = (None, 0);
+        let mut one_by_one = false;
+        loop {
+            self.advance(group, &waiting);
+            if self.done > self.acked && Instant::now() >= self.ack_due() {
                 match self.acknowledge(target).await? {
                     Flow::On => {}
                     flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
                 }
             }
-            sleep(pause).await;
-            if self.position() != Some(self.acked) {
-                return Ok(Flow::Ended);
+            let together = if one_by_one { waiting.len().min(1) } else { waiting.len() };
+            if together == 0 {
+                return Ok(Flow::On);
+            }
+            let rest = waiting.split_off(together);
+            let outcome = self.attempt(&mut waiting, target).await;
+            if waiting.len() < together {
+                self.sinks.figures.arrived(&self.name, together - waiting.len());
+                self.first.get_or_insert(group[0].id);
+            }
+            waiting.extend(rest);
+            let (Err(why), Some(first)) = (outcome, waiting.first()) else { continue };
+            attempts = if failed == Some(first.at) { attempts + 1 } else { 1 };
+            failed = Some(first.at);
+            let (why, least) = match why {
+                Undelivered::Lost(why) => return self.lose(&first.id, why).await,
+                // Which of them it is has to be found out.
+                Undelivered::Rejected(_) if together > 1 => {
+                    (one_by_one, failed) = (true, None);
+                    continue;
+                }
+                Undelivered::Rejected(why) => {
+                    self.failed(&first.id, &why, attempts, None);
+                    return self.park(id_of(first.at), attempts, why, target).await;
+                }
+                Undelivered::Later(why) => (why, Duration::ZERO),
+                Undelivered::Busy(why, least) => (why, least.min(PAUSE_MAX)),
+            };
+            if attempts >= self.settings.attempts_max {
+                self.failed(&first.id, &why, attempts, None);
+                return self.park(id_of(first.at), attempts, why, target).await;
+            }
+            let pause = with_chance(pause_after(attempts)).max(least);
+            self.failed(&first.id, &why, attempts, Some(pause));
+            match self.pause(pause, target).await? {
+                Flow::On => {}
+                flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
             }
         }
-        Ok(Flow::Ended)
+    }
+
+    /// All before the first that waits is done.
+    fn advance(&mut self, group: &[StreamEvent], waiting: &[Outgoing]) {
+        let first = waiting.first().map(|event| event.at);
+        let all = group.iter().map(|event| position_of(event.id));
+        let done = all.take_while(|at| first.is_none_or(|first| *at < first)).last();
+        self.done = done.map_or(self.done, |done| self.done.max(done));
+    }
+
+    async fn pause(&mut self, pause: Duration, target: &mut Target) -> Step {
+        // What arrived before it is not sent again if this takes longer than this server leads.
+        if self.done > self.acked {
+            match self.acknowledge(target).await? {
+                Flow::On => {}
+                flow @ (Flow::Again | Flow::Ended) => return Ok(flow),
+            }
+        }
+        sleep(pause).await;
+        Ok(if self.position() == Some(self.acked) { Flow::On } else { Flow::Ended })
     }
 
     /// `None` for an event that ends no span, of a sink of traces.
@@ -191,13 +228,14 @@ impl Sender {
             None => Some(event.body.clone()),
         };
         let (time, topic, kind) = (event.time, event.topic, event.kind);
-        Ok(body.map(|body| Outgoing { id, body, time, topic, kind }))
+        Ok(body.map(|body| Outgoing { at: position_of(event.id), id, body, time, topic, kind }))
     }
 
-    async fn attempt(&self, event: &Outgoing, target: &mut Target) -> Result<(), Undelivered> {
+    /// Takes out what has arrived.
+    async fn attempt(&self, waiting: &mut Vec<Outgoing>, target: &mut Target) -> Result<(), Undelivered> {
         let secret = self.secret().map_err(Undelivered::Later)?;
         let (time, began) = (self.settings.timeout.to_std(), Instant::now());
-        let delivered = timeout(time, target.deliver(event, &secret)).await.unwrap_or_else(|_| {
+        let delivered = timeout(time, target.deliver(waiting, &secret)).await.unwrap_or_else(|_| {
             target.give_up();
             Err(Undelivered::Later(format!("nothing was answered in {}", self.settings.timeout)))
         });
@@ -243,8 +281,7 @@ impl Sender {
         match target.flush().await {
             Ok(()) => {}
             Err(Undelivered::Lost(why)) => {
-                let last = EventId { index: self.done.index, ordinal: self.done.ordinal };
-                return self.lose(&last.to_string(), why).await;
+                return self.lose(&id_of(self.done).to_string(), why).await;
             }
             Err(Undelivered::Later(why) | Undelivered::Busy(why, _) | Undelivered::Rejected(why)) => {
                 return Err(why);
@@ -318,8 +355,22 @@ fn filter_of(events: &EventCursorSettings, view: View) -> Result<EventFilter, St
     Ok(EventFilter { namespace, condition, view, ..everything })
 }
 
+/// How many of these, of which there is one, are sent together.
+fn group_len(events: &[StreamEvent], most: usize) -> usize {
+    let mut bytes = 0;
+    let fitting = events.iter().take(most).take_while(|event| {
+        bytes += event.body.len();
+        bytes <= TOGETHER_BYTES
+    });
+    fitting.count().max(1)
+}
+
 fn position_of(EventId { index, ordinal }: EventId) -> EventPosition {
     EventPosition { index, ordinal }
+}
+
+fn id_of(EventPosition { index, ordinal }: EventPosition) -> EventId {
+    EventId { index, ordinal }
 }
 
 /// Twice as long with each failure.

@@ -175,7 +175,8 @@ mod tests {
 
     fn event() -> Outgoing {
         let (id, body) = ("13.0@9f3c2a71".into(), "{\"id\":1}".into());
-        Outgoing { id, body, time: Time(1_000_000_000), topic: "Job", kind: "JobRegistered" }
+        let time = Time(1_000_000_000);
+        Outgoing { id, body, time, topic: "Job", kind: "JobRegistered", ..Outgoing::default() }
     }
 
     fn to(address: &str, transport: SyslogTransport) -> Syslog {

@@ -7,7 +7,7 @@ use base::Time;
 use bytes::Bytes;
 use delivery::AddressRules;
 use keyring::Items;
-use model::{EventSinkSettings, EventSinkTarget};
+use model::{EventPosition, EventSinkSettings, EventSinkTarget};
 
 use crate::file::File;
 #[cfg(feature = "kafka")]
@@ -17,9 +17,13 @@ use crate::otlp::Otlp;
 use crate::syslog::Syslog;
 use crate::webhook::Webhook;
 
+/// Events that a target takes together, at most.
+const TOGETHER: usize = 256;
+
 /// An event on its way, which has the same id and bytes whenever and by whomever it is sent.
 #[derive(Clone, Default)]
 pub(crate) struct Outgoing {
+    pub at: EventPosition,
     /// `INDEX.ORDINAL@CLUSTER`.
     pub id: String,
     /// In the envelope of CloudEvents 1.0; of a sink of traces the request that brings its spans.
@@ -85,21 +89,39 @@ impl Target {
         })
     }
 
-    /// Sends one event, and waits until the target has it. Dropped half-way, it may have arrived.
+    /// How many events may be sent together. Most take one after the other: what follows one that fails must not be there
+    /// before it.
+    pub(crate) fn together_max(&self) -> usize {
+        match self {
+            Target::Otlp(otlp) if otlp.takes_many() => TOGETHER,
+            #[cfg(feature = "kafka")]
+            Target::Kafka(_) => TOGETHER,
+            Target::Webhook(_) | Target::Nats(_) | Target::File(_) | Target::Syslog(_) | Target::Otlp(_) => 1,
+        }
+    }
+
+    /// Sends as many events as may be sent together, waits until the target has them, and takes out those that it has.
+    /// Dropped half-way, others may have arrived.
     ///
     /// # Errors
-    /// [`Undelivered`].
-    pub(crate) async fn deliver(&mut self, event: &Outgoing, secret: &Items) -> Result<(), Undelivered> {
+    /// [`Undelivered`]: why the first of those that are left has not arrived.
+    pub(crate) async fn deliver(
+        &mut self,
+        waiting: &mut Vec<Outgoing>,
+        secret: &Items,
+    ) -> Result<(), Undelivered> {
         match self {
-            Target::Webhook(webhook) => webhook.deliver(event, secret).await,
-            Target::Nats(nats) => nats.deliver(event, secret).await,
-            // A file that is put aside is synced first, which takes as long as its disk.
-            Target::File(file) => tokio::task::block_in_place(|| file.deliver(event)),
-            Target::Syslog(syslog) => syslog.deliver(event, secret).await,
-            Target::Otlp(otlp) => otlp.deliver(event, secret).await,
             #[cfg(feature = "kafka")]
-            Target::Kafka(kafka) => kafka.deliver(event, secret).await,
+            Target::Kafka(kafka) => return kafka.deliver(waiting, secret).await,
+            Target::Otlp(otlp) => otlp.deliver(waiting, secret).await?,
+            Target::Webhook(webhook) => webhook.deliver(only(waiting), secret).await?,
+            Target::Nats(nats) => nats.deliver(only(waiting), secret).await?,
+            // A file that is put aside is synced first, which takes as long as its disk.
+            Target::File(file) => tokio::task::block_in_place(|| file.deliver(only(waiting)))?,
+            Target::Syslog(syslog) => syslog.deliver(only(waiting), secret).await?,
         }
+        waiting.clear();
+        Ok(())
     }
 
     /// What was delivered stays, whatever happens: called before it is acknowledged.
@@ -126,4 +148,10 @@ impl Target {
             Target::Webhook(_) | Target::File(_) | Target::Otlp(_) => {}
         }
     }
+}
+
+/// Of what goes out one after the other.
+pub(crate) fn only(waiting: &[Outgoing]) -> &Outgoing {
+    let [event] = waiting else { unreachable!("it takes one after the other") };
+    event
 }

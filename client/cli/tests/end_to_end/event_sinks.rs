@@ -31,6 +31,7 @@ pub(super) struct Receiver {
     pub address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
     status: Arc<AtomicU16>,
+    refused: Arc<Mutex<Option<&'static str>>>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -41,17 +42,21 @@ impl Receiver {
             address: listener.local_addr().unwrap(),
             received: Arc::default(),
             status: Arc::new(AtomicU16::new(status)),
+            refused: Arc::default(),
             stopped: Arc::default(),
         };
         let (received, status) = (receiver.received.clone(), receiver.status.clone());
-        let stopped = receiver.stopped.clone();
+        let (refused, stopped) = (receiver.refused.clone(), receiver.stopped.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if stopped.load(Ordering::SeqCst) {
                     return;
                 }
                 // One at a time: each connection is closed after its answer, as a receiver may.
-                let _gone = answer(stream.unwrap(), &received, &status);
+                let _gone = answer(stream.unwrap(), &received, |body| match *refused.lock().unwrap() {
+                    Some(word) if body.contains(word) => 422,
+                    _ => status.load(Ordering::SeqCst),
+                });
             }
         });
         receiver
@@ -59,6 +64,11 @@ impl Receiver {
 
     pub fn set(&self, status: u16) {
         self.status.store(status, Ordering::SeqCst);
+    }
+
+    /// Requests with this word in them.
+    pub fn refuse(&self, word: &'static str) {
+        *self.refused.lock().unwrap() = Some(word);
     }
 
     pub fn received(&self) -> Vec<Received> {
@@ -74,7 +84,11 @@ impl Receiver {
     }
 }
 
-fn answer(stream: TcpStream, received: &Mutex<Vec<Received>>, status: &AtomicU16) -> std::io::Result<()> {
+fn answer(
+    stream: TcpStream,
+    received: &Mutex<Vec<Received>>,
+    status: impl Fn(&str) -> u16,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut headers = Vec::new();
     loop {
@@ -94,7 +108,7 @@ fn answer(stream: TcpStream, received: &Mutex<Vec<Received>>, status: &AtomicU16
     let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let status = status.load(Ordering::SeqCst);
+    let status = status(&String::from_utf8_lossy(&body));
     if status < 300 {
         received.lock().unwrap().push(Received {
             webhook_id: header("webhook-id").unwrap_or_default(),
@@ -107,13 +121,13 @@ fn answer(stream: TcpStream, received: &Mutex<Vec<Received>>, status: &AtomicU16
 }
 
 /// Registers a job that is placed nowhere.
-fn register(agent: &Agent, name: &str) {
+pub(super) fn register(agent: &Agent, name: &str) {
     let mut job = job(name, json!({"command": "/bin/true"}));
     job["Datacenters"] = json!(["nowhere"]);
     agent.register(&job);
 }
 
-fn until_it_leads(config: &AgentConfig) {
+pub(super) fn until_it_leads(config: &AgentConfig) {
     let leads = || http::get(config.http, "/v1/status/leader").is_ok_and(|answer| answer.body.len() > 2);
     until("it leads", leads);
 }
@@ -136,7 +150,7 @@ pub(super) fn apply(agent: &Agent, directory: &Path, text: &str) -> String {
     agent.run(&["sink", "apply", file.to_str().unwrap()]).expect_success()
 }
 
-fn status(agent: &Agent, sink: &str) -> Value {
+pub(super) fn status(agent: &Agent, sink: &str) -> Value {
     agent.get(&format!("/v1/event/sink/{sink}"))
 }
 

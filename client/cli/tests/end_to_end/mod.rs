@@ -10,6 +10,7 @@ mod bench;
 mod canaries;
 mod causes;
 mod cluster;
+mod collectors;
 mod consul;
 mod crash;
 mod csi;

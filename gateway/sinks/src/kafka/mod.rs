@@ -1,4 +1,4 @@
-//! A record of Kafka for each event: the little of its protocol that a producer needs which waits for each record.
+//! A record of Kafka for each event: the little of its protocol that a producer needs which waits for each batch of them.
 //!
 //! Every connection is opened here, those to brokers that only the cluster names too, so that the rules for addresses hold
 //! for all of them. The requests are the oldest that brokers of all releases since 1.0 answer, 4.0 included.
@@ -72,13 +72,17 @@ impl Kafka {
         self.links.clear();
     }
 
-    /// Done when all replicas have it that the topic asks for (`acks=all`).
-    pub(crate) async fn deliver(&mut self, event: &Outgoing, secret: &Items) -> Result<(), Undelivered> {
+    /// An event has arrived, and is taken out, when all replicas have it that the topic asks for (`acks=all`).
+    pub(crate) async fn deliver(
+        &mut self,
+        waiting: &mut Vec<Outgoing>,
+        secret: &Items,
+    ) -> Result<(), Undelivered> {
         if self.secret != *secret {
             self.disconnect();
             self.secret = secret.clone();
         }
-        let delivered = self.produce(event).await;
+        let delivered = self.produce(waiting).await;
         // Another broker may lead by now, and what still comes over a connection may belong to what failed.
         if delivered.is_err() {
             self.disconnect();
@@ -86,12 +90,28 @@ impl Kafka {
         delivered
     }
 
-    async fn produce(&mut self, event: &Outgoing) -> Result<(), Undelivered> {
-        let key = record::key(event);
-        let batch = record::batch(event, &key)?;
-        let (partition, leader) = self.place(&key).await.map_err(Undelivered::Later)?;
+    /// One partition after the other: each takes its events whole or not at all, in their order.
+    async fn produce(&mut self, waiting: &mut Vec<Outgoing>) -> Result<(), Undelivered> {
+        let mut keys: Vec<String> = waiting.iter().map(record::key).collect();
+        while !waiting.is_empty() {
+            let places = self.places(&keys).await.map_err(Undelivered::Later)?;
+            let first = places[0];
+            let records = waiting.iter().zip(&keys).zip(&places).filter(|(_, place)| **place == first);
+            let batch = record::batch(records.map(|(record, _)| record))?;
+            self.append(first, &batch).await?;
+            let mut at = places.iter();
+            waiting.retain(|_| at.next() != Some(&first));
+            let mut at = places.iter();
+            keys.retain(|_| at.next() != Some(&first));
+        }
+        Ok(())
+    }
+
+    /// To the partition with this place in the topic's list.
+    async fn append(&mut self, place: usize, batch: &[u8]) -> Result<(), Undelivered> {
+        let (partition, leader) = self.leader_of(place).map_err(Undelivered::Later)?;
         let mut link = self.link_to(leader).await.map_err(Undelivered::Later)?;
-        let request = wire::produce(&self.topic, partition, self.timeout, &batch);
+        let request = wire::produce(&self.topic, partition, self.timeout, batch);
         let answer = link.call(wire::PRODUCE, &request).await.map_err(Undelivered::Later)?;
         let code = wire::produced(&answer, &self.topic, partition).map_err(Undelivered::Later)?;
         self.links.insert(leader, link);
@@ -102,16 +122,22 @@ impl Kafka {
         }
     }
 
-    /// The partition of a key, and the broker that leads it.
-    async fn place(&mut self, key: &str) -> Result<(i32, i32), String> {
+    /// For each key the place of its partition in the list.
+    async fn places(&mut self, keys: &[String]) -> Result<Vec<usize>, String> {
         let known = self.cluster.take().filter(|cluster| cluster.learned.elapsed() < KNOWN_FOR);
         let cluster = match known {
             Some(cluster) => cluster,
             None => self.learn().await?,
         };
-        let at = record::partition(key, cluster.partitions.len());
-        let Partition { number, leader, code } = cluster.partitions[at];
+        let count = cluster.partitions.len();
         self.cluster = Some(cluster);
+        Ok(keys.iter().map(|key| record::partition(key, count)).collect())
+    }
+
+    /// The number of the partition, and the broker that leads it.
+    fn leader_of(&self, place: usize) -> Result<(i32, i32), String> {
+        let partition = self.cluster.as_ref().and_then(|cluster| cluster.partitions.get(place));
+        let Partition { number, leader, code } = *partition.ok_or("the topic has lost a partition")?;
         match wire::refusal(code) {
             None => Ok((number, leader)),
             Some(Refusal::Later(why) | Refusal::Never(why)) => {

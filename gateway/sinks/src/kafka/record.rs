@@ -1,4 +1,4 @@
-//! An event as a batch of one record.
+//! Events as a batch of records.
 
 use serde::Deserialize;
 
@@ -64,41 +64,34 @@ fn murmur2(bytes: &[u8]) -> u32 {
     hash ^ (hash >> 15)
 }
 
-/// A batch of the second format. It has the event's time, not that of the attempt, so that it has the same bytes each time.
+/// A batch of the second format, with the keys of the events. Records have the events' times, not that of the attempt: they
+/// are the same each time.
 ///
 /// # Errors
 /// No broker takes so much.
-pub(super) fn batch(event: &Outgoing, key: &str) -> Result<Vec<u8>, Undelivered> {
-    if event.body.len() > BODY_MAX {
-        let why = format!("a record holds {BODY_MAX} bytes, and this event has {}", event.body.len());
-        return Err(Undelivered::Rejected(why));
-    }
-    let mut record = Writer::default();
-    record.put(&[0]);
-    // After the time and the offset of the batch.
-    record.varint(0);
-    record.varint(0);
-    record.varbytes(key.as_bytes());
-    record.varbytes(&event.body);
-    let headers = [("content-type", CONTENT_TYPE), ("ce_id", &event.id)];
-    record.varint(headers.len() as i64);
-    for (name, value) in headers {
-        record.varbytes(name.as_bytes());
-        record.varbytes(value.as_bytes());
+pub(super) fn batch<'a>(
+    events: impl Iterator<Item = (&'a Outgoing, &'a String)>,
+) -> Result<Vec<u8>, Undelivered> {
+    let (mut records, mut count, mut first_ms, mut last_ms) = (Writer::default(), 0_i32, None, 0);
+    for (event, key) in events {
+        let time_ms = event.time.0 / 1_000_000;
+        let first_ms = *first_ms.get_or_insert(time_ms);
+        last_ms = time_ms.max(last_ms);
+        records.varbytes(&record(event, key, time_ms - first_ms, count)?);
+        count += 1;
     }
     let mut checked = Writer::default();
     // Not compressed, and the time is the sender's; the last offset.
     checked.put(&0_i16.to_be_bytes());
-    checked.put(&0_i32.to_be_bytes());
-    let time_ms = event.time.0 / 1_000_000;
-    checked.put(&time_ms.to_be_bytes());
-    checked.put(&time_ms.to_be_bytes());
+    checked.put(&(count - 1).to_be_bytes());
+    checked.put(&first_ms.unwrap_or(0).to_be_bytes());
+    checked.put(&last_ms.to_be_bytes());
     // No producer whom brokers know: its id, epoch and sequence.
     checked.put(&(-1_i64).to_be_bytes());
     checked.put(&(-1_i16).to_be_bytes());
     checked.put(&(-1_i32).to_be_bytes());
-    checked.put(&1_i32.to_be_bytes());
-    checked.varbytes(&record.0);
+    checked.put(&count.to_be_bytes());
+    checked.put(&records.0);
     let mut rest = Writer::default();
     // The epoch of the leader, which it fills in; the format.
     rest.put(&(-1_i32).to_be_bytes());
@@ -109,6 +102,27 @@ pub(super) fn batch(event: &Outgoing, key: &str) -> Result<Vec<u8>, Undelivered>
     batch.put(&0_i64.to_be_bytes());
     batch.bytes(&rest.0);
     Ok(batch.0)
+}
+
+/// So long after the time of the batch, and so many records after its first one.
+fn record(event: &Outgoing, key: &str, after_ms: i64, offset: i32) -> Result<Vec<u8>, Undelivered> {
+    if event.body.len() > BODY_MAX {
+        let why = format!("a record holds {BODY_MAX} bytes, and this event has {}", event.body.len());
+        return Err(Undelivered::Rejected(why));
+    }
+    let mut record = Writer::default();
+    record.put(&[0]);
+    record.varint(after_ms);
+    record.varint(offset.into());
+    record.varbytes(key.as_bytes());
+    record.varbytes(&event.body);
+    let headers = [("content-type", CONTENT_TYPE), ("ce_id", &event.id)];
+    record.varint(headers.len() as i64);
+    for (name, value) in headers {
+        record.varbytes(name.as_bytes());
+        record.varbytes(value.as_bytes());
+    }
+    Ok(record.0)
 }
 
 #[cfg(test)]

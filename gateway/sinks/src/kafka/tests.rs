@@ -108,16 +108,23 @@ fn produced(partition: i32, code: i16) -> Vec<u8> {
     answer.0
 }
 
+fn partition_of(mut produce: &[u8]) -> i32 {
+    // What comes before the topics, and how many there are.
+    produce = &produce[12..];
+    let mut read = Reader(produce);
+    assert_eq!((read.text().unwrap().as_str(), read.i32().unwrap()), (TOPIC, 1));
+    read.i32().unwrap()
+}
+
 /// A broker that sends everybody to another one, which takes records with these codes, and refuses all after them.
 async fn cluster(codes: &[i16]) -> (String, mpsc::UnboundedReceiver<Asked>) {
     let codes = std::sync::Arc::new(std::sync::Mutex::new(codes.to_vec()));
-    let partition = record::partition("Job/default/web", 2) as i32;
-    let (leader, asked) = broker(move |key, _| {
+    let (leader, asked) = broker(move |key, body| {
         Some(match key {
             18 => versions(),
             0 => {
                 let mut codes = codes.lock().unwrap();
-                produced(partition, if codes.is_empty() { return None } else { codes.remove(0) })
+                produced(partition_of(body), if codes.is_empty() { return None } else { codes.remove(0) })
             }
             other => panic!("the leader was asked {other}"),
         })
@@ -140,18 +147,18 @@ async fn an_event_has_arrived_when_the_leader_of_its_partition_says_so() {
     let (address, mut asked) = cluster(&[0, 0, 6, 10, 29]).await;
     // The first of these is nobody.
     let mut kafka = to(&format!("127.0.0.1:1,{address}"), &AddressRules::default());
-    assert_eq!(kafka.deliver(&event(), &Items::new()).await, Ok(()));
-    assert_eq!(kafka.deliver(&event(), &Items::new()).await, Ok(()));
-    let later = kafka.deliver(&event(), &Items::new()).await;
+    assert_eq!(kafka.deliver(&mut vec![event()], &Items::new()).await, Ok(()));
+    assert_eq!(kafka.deliver(&mut vec![event()], &Items::new()).await, Ok(()));
+    let later = kafka.deliver(&mut vec![event()], &Items::new()).await;
     assert!(
         matches!(&later, Err(Undelivered::Later(why)) if why.contains("another broker leads it")),
         "{later:?}"
     );
-    let never = kafka.deliver(&event(), &Items::new()).await;
+    let never = kafka.deliver(&mut vec![event()], &Items::new()).await;
     assert!(matches!(&never, Err(Undelivered::Rejected(why)) if why.contains("(error 10)")), "{never:?}");
-    let denied = kafka.deliver(&event(), &Items::new()).await;
+    let denied = kafka.deliver(&mut vec![event()], &Items::new()).await;
     assert!(matches!(&denied, Err(Undelivered::Later(why)) if why.contains("may not write")), "{denied:?}");
-    let closed = kafka.deliver(&event(), &Items::new()).await;
+    let closed = kafka.deliver(&mut vec![event()], &Items::new()).await;
     assert!(matches!(&closed, Err(Undelivered::Later(why)) if why.contains("was closed")), "{closed:?}");
 
     let mut requests = Vec::new();
@@ -163,6 +170,36 @@ async fn an_event_has_arrived_when_the_leader_of_its_partition_says_so() {
     let sent: Vec<&Vec<u8>> = requests.iter().filter(|(key, _)| *key == 0).map(|(_, body)| body).collect();
     assert!(sent.iter().all(|body| *body == sent[0]), "an event has the same bytes each time");
     check_request(sent[0]);
+}
+
+#[tokio::test]
+async fn events_that_go_together_are_one_batch_for_each_partition_and_what_has_arrived_is_not_sent_again() {
+    let (address, mut asked) = cluster(&[0, 6, 0]).await;
+    let job = |name: &str, number: u32| {
+        let body = format!("{{\"data\":{{\"Topic\":\"Job\",\"Key\":\"{name}\",\"Namespace\":\"default\"}}}}");
+        let time = Time(i64::from(number) * 1_000_000);
+        Outgoing { id: format!("{number}.0@9f3c2a71"), body: body.into(), time, ..Outgoing::default() }
+    };
+    let place = |name: &str| record::partition(&format!("Job/default/{name}"), 2);
+    let other = (0..).map(|number| format!("j{number}")).find(|name| place(name) != place("web")).unwrap();
+    let mut kafka = to(&address, &AddressRules::default());
+    let mut waiting = vec![job("web", 1), job(&other, 2), job("web", 3)];
+    let later = kafka.deliver(&mut waiting, &Items::new()).await;
+    assert!(matches!(later, Err(Undelivered::Later(_))), "{later:?}");
+    let ids: Vec<&str> = waiting.iter().map(|event| event.id.as_str()).collect();
+    assert_eq!(ids, ["2.0@9f3c2a71"]);
+    assert_eq!(kafka.deliver(&mut waiting, &Items::new()).await, Ok(()));
+    assert!(waiting.is_empty());
+
+    let mut sent = Vec::new();
+    while let Ok((key, body)) = asked.try_recv() {
+        if key == 0 {
+            let all = ["1.0@9f3c2a71", "2.0@9f3c2a71", "3.0@9f3c2a71"];
+            let text = String::from_utf8_lossy(&body).into_owned();
+            sent.push(all.map(|id| text.contains(id)));
+        }
+    }
+    assert_eq!(sent, [[true, false, true], [false, true, false], [false, true, false]]);
 }
 
 /// Without a transaction, with all acknowledgements, and a batch whose checksum is right.
@@ -197,7 +234,7 @@ async fn the_rules_for_addresses_hold_for_brokers_that_the_cluster_names() {
     let (address, _) =
         broker(|key, _| Some(if key == 18 { versions() } else { metadata("127.0.0.9", 1, 0) })).await;
     let rules = AddressRules { deny: vec!["127.0.0.9/32".parse().unwrap()], ..AddressRules::default() };
-    let refused = to(&address, &rules).deliver(&event(), &Items::new()).await;
+    let refused = to(&address, &rules).deliver(&mut vec![event()], &Items::new()).await;
     assert!(
         matches!(&refused, Err(Undelivered::Later(why)) if why.contains("127.0.0.9 is in 127.0.0.9/32")),
         "{refused:?}"
@@ -208,7 +245,7 @@ async fn the_rules_for_addresses_hold_for_brokers_that_the_cluster_names() {
 async fn a_topic_that_is_not_there_and_answers_that_are_none_say_so() {
     let why = async |answer: fn(i16) -> Vec<u8>| {
         let (address, _) = broker(move |key, _| Some(answer(key))).await;
-        match to(&address, &AddressRules::default()).deliver(&event(), &Items::new()).await {
+        match to(&address, &AddressRules::default()).deliver(&mut vec![event()], &Items::new()).await {
             Err(Undelivered::Later(why)) => why,
             other => panic!("{other:?}"),
         }
@@ -230,7 +267,7 @@ async fn a_topic_that_is_not_there_and_answers_that_are_none_say_so() {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).await
     });
-    let other = to(&address, &AddressRules::default()).deliver(&event(), &Items::new()).await;
+    let other = to(&address, &AddressRules::default()).deliver(&mut vec![event()], &Items::new()).await;
     assert!(
         matches!(&other, Err(Undelivered::Later(why)) if why.contains("it is no broker of Kafka")),
         "{other:?}"
@@ -249,7 +286,7 @@ async fn a_password_that_would_be_sent_in_the_clear_is_not_sent() {
     })
     .await;
     let login = secret(&[("user", "u"), ("password", "hidden")]);
-    let refused = to(&address, &AddressRules::default()).deliver(&event(), &login).await;
+    let refused = to(&address, &AddressRules::default()).deliver(&mut vec![event()], &login).await;
     assert!(
         matches!(&refused, Err(Undelivered::Later(why)) if why.contains("over TLS alone")),
         "{refused:?}"

@@ -168,8 +168,9 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "server.num_schedulers": server.num_schedulers;
         "server.job_max_count": server.job_max_count;
         "server.placement_lag_max": server.placement_lag_max;
-        "server.heartbeat_grace": server.heartbeat_grace;
-        "server.min_heartbeat_ttl": server.min_heartbeat_ttl;
+        "server.heartbeat_grace": server.heartbeats.grace;
+        "server.min_heartbeat_ttl": server.heartbeats.min_ttl;
+        "server.failover_heartbeat_ttl": server.heartbeats.failover_ttl;
         "server.client_introduction": server.introduction;
         "server.default_scheduler_config": server.scheduler;
         "server.sinks": server.sinks;

@@ -8,7 +8,6 @@ use anyhow::Context;
 use api::with_port;
 use audit::Audit;
 use control::broker::BrokerSettings;
-use control::heartbeats::HeartbeatSettings;
 use metrics::NodeFigures;
 use model::NodeId;
 use server::cluster::Joins;
@@ -50,11 +49,7 @@ pub(super) fn server_settings(
         root_keys: settings.server.root_keys.clone(),
         oidc_issuer: settings.server.oidc_issuer.clone(),
         scheduler: settings.server.scheduler.clone(),
-        heartbeats: HeartbeatSettings {
-            min_ttl: settings.server.min_heartbeat_ttl,
-            grace: settings.server.heartbeat_grace,
-            ..HeartbeatSettings::default()
-        },
+        heartbeats: settings.server.heartbeats.clone(),
         broker: BrokerSettings { lag_max: settings.server.placement_lag_max, ..BrokerSettings::default() },
         job_count_max: job_count_max(settings),
         identities: super::vault::identities(settings),

@@ -163,8 +163,9 @@ fn server(server: &mut ServerSettings, notes: &mut Vec<String>, mut section: Sec
     refused.set_option(&mut section, "num_schedulers", &mut server.num_schedulers);
     refused.set(&mut section, "job_max_count", &mut server.job_max_count);
     refused.set(&mut section, "placement_lag_max", &mut server.placement_lag_max);
-    refused.set(&mut section, "heartbeat_grace", &mut server.heartbeat_grace);
-    refused.set(&mut section, "min_heartbeat_ttl", &mut server.min_heartbeat_ttl);
+    refused.set(&mut section, "heartbeat_grace", &mut server.heartbeats.grace);
+    refused.set(&mut section, "min_heartbeat_ttl", &mut server.heartbeats.min_ttl);
+    refused.set(&mut section, "failover_heartbeat_ttl", &mut server.heartbeats.failover_ttl);
     garbage(server, &mut section, refused);
     refused.set(&mut section, "scrub_interval", &mut server.scrub_interval);
     refused.set_option(&mut section, "oidc_issuer", &mut server.oidc_issuer);

@@ -36,6 +36,7 @@ use ::tls::TlsSettings;
 use anyhow::bail;
 use artifacts::ArtifactConfig;
 use base::Duration;
+use control::heartbeats::HeartbeatSettings;
 use control::{BrokerSettings, GarbageSettings};
 use ipnet::IpNet;
 use keyring::IntroductionSettings;
@@ -228,9 +229,8 @@ pub(crate) struct ServerSettings {
     pub job_max_count: u32,
     /// Once an evaluation has waited this long for a scheduler, what makes more of them waits too; 0 for never.
     pub placement_lag_max: Duration,
-    /// Time added to a node's TTL before a node without heartbeats is marked down.
-    pub heartbeat_grace: Duration,
-    pub min_heartbeat_ttl: Duration,
+    /// How long a node may be silent.
+    pub heartbeats: HeartbeatSettings,
     /// When what is over is forgotten.
     pub garbage: GarbageSettings,
     /// Which nodes may register for the first time.
@@ -378,8 +378,7 @@ impl AgentSettings {
                 job_max_count: 50_000,
                 sinks: AddressRules::default(),
                 placement_lag_max: BrokerSettings::default().lag_max,
-                heartbeat_grace: Duration::from_secs(10),
-                min_heartbeat_ttl: Duration::from_secs(10),
+                heartbeats: HeartbeatSettings::default(),
                 garbage: GarbageSettings::default(),
                 introduction: IntroductionSettings::default(),
                 root_keys: RootKeySettings::default(),

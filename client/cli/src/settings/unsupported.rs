@@ -24,13 +24,12 @@ const TOP: [Refusal; 4] = [
     ("syslog_facility", "LOCAL0", "the log goes to standard output, which systemd keeps, and to log_file"),
 ];
 
-const SERVER: [Refusal; 29] = [
+const SERVER: [Refusal; 28] = [
     ("data_dir", "", "a server keeps its log in the data_dir of the agent"),
     ("deploy_query_rate_limit", "", "deployments follow from the log: nothing is queried for them"),
     ("enable_event_broker", "true", "events are the log itself"),
     ("enabled_schedulers", "", "each scheduler works on jobs of all types"),
     ("event_buffer_size", "", "the stream goes back as far as the history block says"),
-    ("failover_heartbeat_ttl", "", "a new leader gives nodes the same time always"),
     ("job_default_priority", "50", "priorities are 1 to 100, and 50 without one"),
     ("job_max_priority", "100", "priorities are 1 to 100, and 50 without one"),
     ("job_max_source_size", "", "a megabyte of a job's file is kept with it"),

@@ -9,7 +9,7 @@ use state::{Delta, State};
 use super::controller::Controller;
 use super::deadlines::Deadlines;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatSettings {
     /// The shortest time to live that is granted. Shorter finds failures sooner and costs more calls.
     pub min_ttl: Duration,

@@ -36,6 +36,7 @@ server {
   enabled          = true
   bootstrap_expect = 1
   heartbeat_grace  = "15s"
+  failover_heartbeat_ttl = "1m"
 }
 
 client {
@@ -65,7 +66,8 @@ fn a_whole_file_is_read() {
     assert_eq!((settings.region.as_str(), settings.datacenter.as_str()), ("eu", "fra1"));
     assert_eq!((settings.http_ip().to_string().as_str(), settings.ports.http), ("10.0.0.1", 5646));
     assert_eq!((settings.ports.rpc, settings.log.level), (4647, tracing::Level::WARN));
-    assert_eq!(settings.server.heartbeat_grace, Duration::from_secs(15));
+    assert_eq!(settings.server.heartbeats.grace, Duration::from_secs(15));
+    assert_eq!(settings.server.heartbeats.failover_ttl, Duration::from_secs(60));
     assert_eq!(settings.client.meta["rack.row"], "7");
     assert_eq!((settings.client.reserved.cpu_mhz, settings.client.reserved.ports.as_str()), (500, "22,80"));
     assert_eq!(settings.plugins["raw_exec"]["enabled"], true);
@@ -77,7 +79,8 @@ fn json_means_the_same() {
     let json = r#"{
           "region": "eu", "datacenter": "fra1", "data_dir": "/var/lib/sojourn", "bind_addr": "10.0.0.1",
           "log_level": "warn", "ports": {"http": 5646},
-          "server": [{"enabled": true, "bootstrap_expect": 1, "heartbeat_grace": "15s"}],
+          "server": [{"enabled": true, "bootstrap_expect": 1, "heartbeat_grace": "15s",
+            "failover_heartbeat_ttl": "1m"}],
           "client": {"enabled": true, "node_class": "big", "meta": {"rack.row": "7", "owner": "ops"},
             "reserved": {"cpu": 500, "reserved_ports": "22,80"}, "min_dynamic_port": 25000},
           "plugin": {"raw_exec": {"config": {"enabled": true}}}

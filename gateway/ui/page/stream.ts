@@ -20,6 +20,9 @@ export interface Seen {
 /** Views that show what events hold. */
 export const payloads = signal(0);
 
+/** How often something may have been missed: a connection that begins now and not where the one before was cut, or a gap. */
+export const missed = signal(0);
+
 const listeners = new Set<(event: Seen) => void>();
 
 export function onEvent(listener: (event: Seen) => void): () => void {
@@ -92,8 +95,10 @@ async function run(secret: string, isFull: boolean, stop: AbortSignal): Promise<
         throw new Error(await response.text());
       }
       isStreaming.value = true;
+      if (!headers["Last-Event-ID"]) missed.value += 1;
       const messages = new Messages(({ id, event, data }) => {
         if (id) lastId = id;
+        if (event === "gap") missed.value += 1;
         if (!data || event === "checkpoint" || event === "gap" || event === "end") return;
         const seen = JSON.parse(data) as Seen;
         for (const listener of listeners) listener(seen);

@@ -41,13 +41,16 @@ async function large(page) {
   await page.route(/\/v1\/(nodes|allocations)\?/, async (route) => {
     const url = new URL(route.request().url());
     const kind = url.pathname.split("/").at(-1);
-    const [count, one] = rows[kind];
+    const [all, one] = rows[kind];
+    const text = url.searchParams.get("filter")?.match(/Name contains "(.*?)"/)?.[1];
+    const found = text && Array.from({ length: all }, (_, number) => one(number)).filter(({ Name }) => Name.includes(text));
+    const count = found ? found.length : all;
     const size = Number(url.searchParams.get("per_page"));
     const begin = Number(url.searchParams.get("next_token") || 0);
     const end = Math.min(count, begin + size);
     asked[kind] += 1;
     const headers = { "Content-Type": "application/json", "X-Nomad-Index": "9", ...(end < count && { "X-Nomad-NextToken": String(end) }) };
-    const list = Array.from({ length: end - begin }, (_, place) => one(begin + place));
+    const list = Array.from({ length: end - begin }, (_, place) => (found ? found[begin + place] : one(begin + place)));
     await route.fulfill({ headers, body: JSON.stringify(list) });
   });
   return asked;
@@ -156,4 +159,27 @@ export default async function ({ page, agent, open, accessible }) {
   });
   assert.ok(colors > 3);
   assert.ok((await elements()) < 80);
+
+  // A list is read in pages, drawn where it is looked at, and looked through by the server.
+  await page.getByRole("link", { name: "Clients" }).click();
+  await page.getByText("500 clients").waitFor();
+  const few = async () => assert.ok((await page.locator("tbody tr").count()) < 250);
+  await few();
+  await page.getByRole("link", { name: "client-00499" }).waitFor({ state: "detached" });
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  await page.getByRole("link", { name: "client-00499" }).waitFor();
+  await few();
+  await accessible();
+  await page.getByRole("button", { name: "Next page" }).click();
+  await page.getByRole("link", { name: "client-00500" }).waitFor();
+  await page.getByText("Page 2", { exact: true }).waitFor();
+  await page.getByRole("searchbox").fill("client-0987");
+  await page.getByText("10 clients").waitFor();
+  await page.getByRole("link", { name: "client-09876" }).waitFor();
+  await page.getByRole("searchbox").fill("");
+  // Back where one was.
+  await page.getByRole("link", { name: "client-00500" }).waitFor();
+  await page.getByRole("button", { name: "Previous page" }).click();
+  await page.getByRole("link", { name: "client-00000" }).waitFor();
+  assert.ok(await page.getByRole("button", { name: "Previous page" }).isDisabled());
 }

@@ -205,7 +205,7 @@ async function list(browser, page, address, name) {
     await page.waitForTimeout(1500);
   });
   await measured(browser, page, `${name}: scroll, more`, async () => {
-    await page.locator("tbody").hover();
+    await page.locator("tbody").first().hover();
     await wheel(page, 60, 400);
     for (let step = 0; step < 4; step += 1) {
       const more = page.getByRole("button", { name: /^(Show more|Read more|Next page)/ }).first();

@@ -35,13 +35,17 @@ async function run(name, agent, browser) {
   page.setDefaultTimeout(15000);
   const errors = [];
   let expected = [];
+  let allowed = null;
   page.on("pageerror", (error) => errors.push(error.message));
-  // What the API refuses is logged by the browser itself; specs that expect that say so in `refusals`.
-  page.on("console", (message) => message.type() === "error" && !expected.some((status) => message.text().includes(`status of ${status}`)) && errors.push(message.text()));
+  // What the API refuses is logged by the browser itself, and so is a connection that breaks; specs that expect that say so in
+  // `refusals` and `cuts`.
+  const isExpected = (text) => expected.some((status) => text.includes(`status of ${status}`)) || allowed?.test(text);
+  page.on("console", (message) => message.type() === "error" && !isExpected(message.text()) && errors.push(message.text()));
   try {
     const open = (path) => page.goto(`${agent.address}/ui/${path}`);
-    const { default: spec, refusals = [] } = await import(new URL(`${name}.mjs`, specs));
+    const { default: spec, refusals = [], cuts = null } = await import(new URL(`${name}.mjs`, specs));
     expected = refusals;
+    allowed = cuts;
     await spec({ page, agent, open, browser, accessible: () => accessible(page) });
     if (errors.length) throw new Error(`the page logged: ${errors.join("; ")}`);
   } catch (error) {

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { call, isStreaming, path, token } from "../api";
+import { call, isTold, path, token } from "../api";
 import { at } from "../place";
 import { type Seen, missed, onEvent, payloads } from "../stream";
 import type { Alloc, NodeStub } from "../types";
@@ -11,7 +11,7 @@ import { state, used } from "./nodes";
 
 /** Rows of a page: to take one apart takes less time than two frames. */
 const NODES_PAGE = 1000;
-const ALLOCS_PAGE = 1500;
+const ALLOCS_PAGE = 3000;
 /** Most of either that are read. */
 const NODES_MAX = 100_000;
 const ALLOCS_MAX = 500_000;
@@ -172,7 +172,7 @@ export function useFleet(): Following {
   const following = useSignal<Following>({ fleet: null, isReading: true, error: undefined, version: 0 });
   const last = useRef<{ moment: string | null; secret: string } | null>(null);
   const [moment, secret] = [at.value, token.value];
-  const [streams, gaps] = [isStreaming.value, missed.value];
+  const [streams, gaps] = [isTold(["Node", "Allocation"]), missed.value];
   useEffect(() => {
     if (moment) return;
     payloads.value += 1;

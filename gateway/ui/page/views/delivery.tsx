@@ -114,7 +114,7 @@ function Both(): JSX.Element {
               { name: "Cursor", cell: (one) => one.Name },
               { name: "Place", isMinor: true, cell: (one) => <span class="mono">{one.Position.split("@")[0]}</span> },
               { name: "Behind", cell: (one) => (one.Gap ? <Status of="gap" title={`What follows is kept from index ${one.OldestIndex} on only`} /> : <Lag of={one} />) },
-              { name: "Acknowledged", cell: (one) => <Ago time={one.AckedAt} /> },
+              { name: "Acknowledged", isMinor: true, cell: (one) => <Ago time={one.AckedAt} /> },
               { name: "By", isMinor: true, cell: (one) => one.AckedBy },
               { name: "Gives", isMinor: true, cell: gives },
               { name: "Actions", cell: (one) => <CursorActions of={one} /> },

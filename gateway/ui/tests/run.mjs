@@ -16,9 +16,9 @@ const names = readdirSync(specs)
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** What axe finds in what is shown. */
-async function accessible(page) {
+async function accessible(page, themes = ["dark", "light"]) {
   await page.evaluate(axe);
-  for (const colorScheme of ["dark", "light"]) {
+  for (const colorScheme of themes) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     const found = await page.evaluate(async () => {
       const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
@@ -46,7 +46,7 @@ async function run(name, agent, browser) {
     const { default: spec, refusals = [], cuts = null } = await import(new URL(`${name}.mjs`, specs));
     expected = refusals;
     allowed = cuts;
-    await spec({ page, agent, open, browser, accessible: () => accessible(page) });
+    await spec({ page, agent, open, browser, accessible: (themes) => accessible(page, themes) });
     if (errors.length) throw new Error(`the page logged: ${errors.join("; ")}`);
   } catch (error) {
     const text = await page.locator("body").innerText().catch(() => "");

@@ -21,8 +21,13 @@ export default async function ({ page, agent, open, accessible }) {
     ...["servers", "events", "lanes", "topology", "compare", "whatif", "delivery"],
     ...["services", "variables", `variables/${encodeURIComponent("nomad/jobs/web")}@default`, "volumes", "namespaces", "access-control"],
   ];
+  await open("jobs");
   for (const path of views) {
-    await open(path);
+    await page.evaluate((to) => {
+      history.pushState(null, "", `/ui/${to}`);
+      dispatchEvent(new PopStateEvent("popstate"));
+      return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    }, path);
     await page.getByRole("heading", { level: 1 }).waitFor();
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(over <= 0, `${path} is ${over} pixels too wide`);

@@ -20,6 +20,8 @@ const SHOW_MS = 250;
 /** Without a stream all is read again: so much longer after it was read than reading it takes, and not sooner than that. */
 const REST_FACTOR = 10;
 const REST_MS = 5000;
+/** Most events that wait until all is read. With more it is read again. */
+const EARLY_MAX = 50_000;
 
 export interface Taken {
   allocs: number;
@@ -182,8 +184,8 @@ export function useFleet(): Following {
   }, [moment === null]);
   useEffect(() => {
     const stop = new AbortController();
-    const fleet = new Fleet();
-    const isSame = last.current?.moment === moment && last.current.secret === secret;
+    let fleet = new Fleet();
+    let isSame = last.current?.moment === moment && last.current.secret === secret;
     last.current = { moment, secret };
     let timer: ReturnType<typeof setTimeout> | undefined;
     let showing: ReturnType<typeof setTimeout> | undefined;
@@ -201,6 +203,9 @@ export function useFleet(): Following {
     };
     const begin = async (): Promise<void> => {
       const began = performance.now();
+      // Anew, so that what is gone leaves.
+      fleet = new Fleet();
+      isDone = false;
       try {
         await read(fleet, stop.signal, () => {
           // What is shown already stays until all of it can be shown anew.
@@ -209,6 +214,7 @@ export function useFleet(): Following {
         });
         for (const event of early.splice(0)) fleet.event(event);
         isDone = true;
+        isSame = true;
         show({ fleet, isReading: false, error: undefined });
       } catch (error) {
         if (stop.signal.aborted) return;
@@ -221,7 +227,11 @@ export function useFleet(): Following {
     timer = setTimeout(begin, moment ? 80 : 0);
     const unsubscribe = onEvent((event) => {
       if (moment || (event.Topic !== "Node" && event.Topic !== "Allocation")) return;
-      if (!isDone) return void early.push(event);
+      if (!isDone) {
+        early.push(event);
+        if (early.length > EARLY_MAX) missed.value += 1;
+        return;
+      }
       fleet.event(event);
       soon();
     });

@@ -100,16 +100,17 @@ async function measured(browser, page, name, doing) {
     requestAnimationFrame(tick);
   });
   await browser.startTracing(page, { categories: ["devtools.timeline", "v8.execute", "disabled-by-default-devtools.timeline"] });
+  // Frames while nothing is done yet, or any more, are none of the scene.
+  await page.evaluate(() => (globalThis.frames_.length = 0));
   const began = performance.now();
   await doing();
   const seconds = (performance.now() - began) / 1000;
-  const trace = JSON.parse((await browser.stopTracing()).toString());
   const frames = await page.evaluate(() => {
     const all = globalThis.frames_;
     globalThis.frames_ = null;
     return all;
   });
-  frames.splice(0, 1);
+  const trace = JSON.parse((await browser.stopTracing()).toString());
   frames.sort((a, b) => a - b);
   const script = scripts(trace);
   console.log(

@@ -58,6 +58,8 @@ export default async function ({ page, accessible }) {
     await page.getByRole("button", { name: "Use it" }).click();
     await page.getByText("ACL token not found").first().waitFor();
   } finally {
+    // Nothing is left that asks an agent which is gone.
+    await page.goto("about:blank");
     await agent.stop();
   }
 }

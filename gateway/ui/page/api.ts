@@ -18,11 +18,36 @@ export function useToken(value: string): void {
   token.value = secret;
 }
 
+export interface Denied {
+  text: string;
+  /** The token has expired or was deleted, so that all is refused until somebody logs in again. */
+  isOver: boolean;
+  /** A change was refused, which somebody waits for. */
+  isWrite: boolean;
+}
+
 /** What the server last refused for lack of rights. */
-export const denied = signal<string | null>(null);
+export const denied = signal<Denied | null>(null);
+
+/** Whether a refusal is one of the token itself. */
+export function isOver(status: number, text: string): boolean {
+  return (status === 403 || status === 401) && /^ACL token (expired|not found)/.test(text);
+}
 
 /** How the last answer came. */
 export const reached = signal<"waiting" | "yes" | "no">("waiting");
+
+/** Since when nobody has answered, or no server that can, and what came instead. */
+export const trouble = signal<{ since: Date; text: string } | null>(null);
+
+function troubled(text: string): void {
+  trouble.value = { since: trouble.peek()?.since ?? new Date(), text };
+}
+
+/** A gateway that reaches no server, or a server without a leader. */
+function isOut(status: number, text: string): boolean {
+  return [502, 503, 504].includes(status) || (status === 500 && text.startsWith("No cluster leader"));
+}
 
 /** The index of the newest answer about the present. */
 export const newest = signal(0);
@@ -72,15 +97,22 @@ export async function call(where: string, asking: Asking = {}): Promise<Response
   try {
     response = await fetch(where, { method, headers, body, signal: asking.signal, cache: "no-store" });
   } catch (error) {
-    if (!asking.signal?.aborted) reached.value = "no";
+    if (!asking.signal?.aborted) {
+      reached.value = "no";
+      troubled((error as Error).message);
+    }
     throw error;
   }
   reached.value = "yes";
+  if (response.ok) trouble.value = null;
   if (!response.ok) {
     const text = (await response.text()).trim() || response.statusText;
     // What was refused to the token before says nothing about this one.
     const isCurrent = secret === token.value && !asking.signal?.aborted;
-    if (isCurrent && !asking.quiet && (response.status === 403 || response.status === 401)) denied.value = text;
+    if (isCurrent && !asking.quiet && (response.status === 403 || response.status === 401)) {
+      denied.value = { text, isOver: isOver(response.status, text), isWrite: method !== "GET" };
+    }
+    if (isOut(response.status, text)) troubled(text);
     throw new Refusal(response.status, text);
   }
   if (!at.value) newest.value = Math.max(newest.value, Number(response.headers.get("X-Nomad-Index") ?? 0));
@@ -112,6 +144,8 @@ export interface Got<T> {
 
 /** Between two reads of the same thing, so that a busy cluster does not keep a browser busy. */
 const REST_MS = 1000;
+/** After no answer. */
+const RETRY_MS = 2000;
 /** Without the stream of events. */
 const POLL_MS = 5000;
 /** For what others change and no event speaks of. */
@@ -119,6 +153,14 @@ const SELDOM_MS = 30000;
 
 /** Whether the stream of events says when to read again. */
 export const isStreaming = signal(false);
+/** The topics that it has, `null` for all: a token may read some and not others. */
+export const streamed = signal<string[] | null>(null);
+
+/** Whether it says so of all of these. */
+export function isTold(topics: string[]): boolean {
+  const has = streamed.value;
+  return isStreaming.value && (!has || topics.every((topic) => has.includes(topic)));
+}
 
 /**
  * What is at this path, read again when an event of one of the topics comes (or every five seconds where there is no stream),
@@ -132,7 +174,7 @@ export function useGet<T>(where: string, topics: string[], { now = false, quiet 
   const [round, setRound] = useState(0);
   const moment = now ? null : at.value;
   const secret = token.value;
-  const streams = isStreaming.value;
+  const streams = isTold(topics);
   useEffect(() => {
     const stop = new AbortController();
     let last = 0;
@@ -150,10 +192,10 @@ export function useGet<T>(where: string, topics: string[], { now = false, quiet 
         setState({ where, data, next: response.headers.get("X-Nomad-NextToken") });
       } catch (error) {
         if (stop.signal.aborted) return;
-        // What is gone is not shown any more; what only cannot be read at the moment is.
-        const isGone = error instanceof Refusal && [400, 403, 404, 410].includes(error.status);
+        // What is gone is not shown any more; what only cannot be read at the moment, or until somebody logs in again, is.
+        const isGone = error instanceof Refusal && [400, 403, 404, 410].includes(error.status) && !isOver(error.status, error.message);
         setState((old) => ({ ...(old.where === where && !isGone ? old : { next: null }), where, error: error as Error }));
-        if (!(error instanceof Refusal) && !moment) soon(POLL_MS);
+        if (!moment && (!(error instanceof Refusal) || isOut(error.status, error.message))) soon(RETRY_MS);
       } finally {
         isReading = false;
       }

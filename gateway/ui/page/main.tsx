@@ -1,13 +1,14 @@
 // The frame: who is asked, which moment and which namespace are looked at, and which view.
 
 import "./app.css";
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
-import { call, denied, get, isStreaming, newest, put, reached, token, useGet, useToken } from "./api";
+import { type Denied, call, denied, get, isStreaming, newest, put, reached, token, trouble, useGet, useToken } from "./api";
 import { Choice, Link, Said } from "./parts";
 import { address, at, change, namespace, param, parts, since } from "./place";
 import { Palette, isFinding } from "./palette";
+import { timeOfDay } from "./format";
 import { Scrubber, words } from "./scrubber";
 import { SignIn, isSigningIn, returned } from "./signin";
 import { follow } from "./stream";
@@ -149,6 +150,28 @@ function NamespacePicker(): JSX.Element {
   );
 }
 
+function Refused({ of }: { of: Denied }): JSX.Element {
+  // Over the form that somebody has filled in, which can then be sent once more.
+  useEffect(() => {
+    if (of.isOver && of.isWrite && token.value) isSigningIn.value = true;
+  }, [of]);
+  return (
+    <div class="denied" role="alert">
+      <strong>{of.isOver && token.value ? "Your token is not good any more." : "Not allowed."}</strong>
+      <span>
+        {of.text}
+        {of.isOver && token.value && ". Log in again to go on from here; until then everything stays as it was."}
+      </span>
+      <button type="button" onClick={() => (isSigningIn.value = true)}>
+        {of.isOver && token.value ? "Log in again" : "Enter a token"}
+      </button>
+      <button type="button" onClick={() => (denied.value = null)}>
+        Close
+      </button>
+    </div>
+  );
+}
+
 function Frame(): JSX.Element {
   const place = parts.value[0] ?? "jobs";
   useEffect(() => {
@@ -191,18 +214,13 @@ function Frame(): JSX.Element {
             </button>
           </div>
         )}
-        {denied.value && (
+        {trouble.value && (
           <div class="denied" role="alert">
-            <strong>Not allowed.</strong>
-            <span>{denied.value}</span>
-            <button type="button" onClick={() => (isSigningIn.value = true)}>
-              Enter a token
-            </button>
-            <button type="button" onClick={() => (denied.value = null)}>
-              Close
-            </button>
+            <strong>No answer since {timeOfDay(trouble.value.since)}.</strong>
+            <span>What is shown is as it was then. It is asked again every few seconds: {trouble.value.text}</span>
           </div>
         )}
+        {denied.value && <Refused of={denied.value} />}
       </header>
       <div class="side">
         <nav aria-label="Views">
@@ -251,6 +269,34 @@ async function fixMoment(): Promise<void> {
   }
 }
 
+/** Longest time that a timer of browsers can wait. */
+const TIMER_MAX = 2 ** 31 - 1;
+
+/** Asks once the token has expired, so that this is said then, and not with the next thing that is done. */
+function watchExpiry(): void {
+  effect(() => {
+    if (!token.value) return;
+    const stop = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const self = "/v1/acl/token/self";
+    const ask = async (): Promise<void> => {
+      try {
+        const { ExpirationTime } = await get<{ ExpirationTime: string | null }>(self, { now: true, signal: stop.signal });
+        const left = ExpirationTime ? Date.parse(ExpirationTime) - Date.now() : 0;
+        // Clocks differ by a little.
+        if (ExpirationTime) timer = setTimeout(ask, Math.min(TIMER_MAX, Math.max(1000, left + 500)));
+      } catch {
+        // What was refused is said at the top.
+      }
+    };
+    void ask();
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  });
+}
+
 addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
     event.preventDefault();
@@ -263,5 +309,6 @@ await exchange();
 await returned();
 await fixMoment();
 follow();
+watchExpiry();
 void get("/v1/status/leader", { now: true, quiet: true }).catch(() => undefined);
 render(<Frame />, document.getElementById("page")!);

@@ -97,8 +97,11 @@ export interface Column<R> {
   cell: (row: R) => ComponentChildren;
 }
 
-/** Most rows that a table draws before it is asked for more. */
-const ROWS = 200;
+/** Rows that are drawn together, when they are in sight or nearly. */
+const CHUNK = 50;
+/** How far above and below of what is seen rows are drawn, and how tall a row is taken for that was never drawn. */
+const NEAR_PX = 600;
+const ROW_PX = 28;
 
 export function Table<R>({
   rows,
@@ -115,12 +118,11 @@ export function Table<R>({
   of: (row: R) => string;
   empty?: ComponentChildren;
 }): JSX.Element {
-  const [most, setMost] = useState(ROWS);
   if (rows.length === 0) return <p class="empty">{empty ?? `No ${name.toLowerCase()}.`}</p>;
-  const kind = (column: Column<R>): string => `${column.isMinor ? "minor" : ""} ${column.isNumber ? "number" : ""}`.trim();
+  const chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, place) => rows.slice(place * CHUNK, (place + 1) * CHUNK));
   return (
     <div class="wide" tabIndex={0} role="region" aria-label={name}>
-      <table>
+      <table aria-rowcount={rows.length > CHUNK ? rows.length + 1 : undefined}>
         <thead>
           <tr>
             {columns.map((column) => (
@@ -130,24 +132,112 @@ export function Table<R>({
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rows.slice(0, most).map((row) => (
-            <tr key={of(row)}>
-              {columns.map((column) => (
-                <td class={kind(column)}>{column.cell(row)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
+        {chunks.map((chunk, place) => (
+          <Chunk key={place} rows={chunk} columns={columns} of={of} first={chunks.length > 1 ? place * CHUNK + 2 : undefined} />
+        ))}
       </table>
-      {rows.length > most && (
-        <button type="button" onClick={() => setMost(most + ROWS)}>
-          Show more: {(rows.length - most).toLocaleString("en")} are not shown
-        </button>
-      )}
     </div>
   );
 }
+
+function kind<R>(column: Column<R>): string {
+  return `${column.isMinor ? "minor" : ""} ${column.isNumber ? "number" : ""}`.trim();
+}
+
+/** A part of a table. Where it is out of sight one empty row is as tall as its rows. */
+function Chunk<R>({ rows, columns, of, first }: { rows: R[]; columns: Column<R>[]; of: (row: R) => string; first: number | undefined }): JSX.Element {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const tall = useRef(0);
+  const isAlone = first === undefined;
+  const [isNear, setNear] = useState(isAlone || first === 2);
+  useEffect(() => {
+    if (isAlone) return;
+    const sight = new IntersectionObserver(
+      (seen) => {
+        const isSeen = seen.at(-1)!.isIntersecting;
+        // What somebody is at with the keyboard stays.
+        if (!isSeen && body.current?.contains(document.activeElement)) return;
+        if (!isSeen) tall.current = body.current?.offsetHeight ?? 0;
+        setNear(isSeen);
+      },
+      { rootMargin: `${NEAR_PX}px` },
+    );
+    sight.observe(body.current!);
+    return () => sight.disconnect();
+  }, [isAlone]);
+  if (!isNear && !isAlone) {
+    return (
+      <tbody ref={body} aria-hidden="true">
+        <tr>
+          <td colSpan={columns.length} style={{ height: `${tall.current || rows.length * ROW_PX}px` }} />
+        </tr>
+      </tbody>
+    );
+  }
+  return (
+    <tbody ref={body}>
+      {rows.map((row, place) => (
+        <tr key={of(row)} aria-rowindex={isAlone ? undefined : first + place}>
+          {columns.map((column) => (
+            <td class={kind(column)}>{column.cell(row)}</td>
+          ))}
+        </tr>
+      ))}
+    </tbody>
+  );
+}
+
+/** Which page of a list is read. What it is asked for otherwise has other pages. */
+export interface Paging {
+  /** Where the page begins, for the server. */
+  token: string;
+  number: number;
+  forward: (next: string) => void;
+  back: () => void;
+}
+
+export function usePages(of: string): Paging {
+  const [tokens, setTokens] = useState<{ of: string; list: string[] }>({ of, list: [] });
+  const list = tokens.of === of ? tokens.list : [];
+  return {
+    token: list.at(-1) ?? "",
+    number: list.length + 1,
+    forward: (next) => setTokens({ of, list: [...list, next] }),
+    back: () => setTokens({ of, list: list.slice(0, -1) }),
+  };
+}
+
+/** Under a list of which there is more. */
+export function Pages({ at, next, what }: { at: Paging; next: string | null; what: string }): JSX.Element | null {
+  if (!next && at.number === 1) return null;
+  const turn = (how: () => void): void => {
+    how();
+    scrollTo(0, 0);
+  };
+  return (
+    <nav class="actions" aria-label={`Pages of ${what}`}>
+      <button type="button" disabled={at.number === 1} onClick={() => turn(at.back)}>
+        Previous page
+      </button>
+      <span class="quiet">Page {at.number}</span>
+      <button type="button" disabled={!next} onClick={() => next && turn(() => at.forward(next))}>
+        Next page
+      </button>
+    </nav>
+  );
+}
+
+/** A text that is asked for once nobody types any more. */
+export function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), text ? TYPING_MS : 0);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}
+
+const TYPING_MS = 300;
 
 /** What stands in place of what is not there. */
 export function Missing({ error, what }: { error?: Error; what: string }): JSX.Element {

@@ -8,7 +8,7 @@ import { clock, instant, timeOfDay } from "./format";
 import { at, change } from "./place";
 import { onEvent } from "./stream";
 import type { Transition } from "./types";
-import { colorsIn } from "./views/canvas";
+import { onLook, pageColors } from "./views/canvas";
 
 const RANGES: [string, number][] = [
   ["15 min", 15 * 60],
@@ -156,13 +156,7 @@ function Density({ marks, from, to }: { marks: Mark[]; from: number; to: number 
   useEffect(() => {
     const draw = (): void => paint(canvas.current, marks, from, to);
     draw();
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    addEventListener("resize", draw);
-    scheme.addEventListener("change", draw);
-    return () => {
-      removeEventListener("resize", draw);
-      scheme.removeEventListener("change", draw);
-    };
+    return onLook(draw);
   });
   return <canvas ref={canvas} aria-hidden="true" />;
 }
@@ -177,7 +171,7 @@ function paint(canvas: HTMLCanvasElement | null, marks: Mark[], from: number, to
   canvas.width = width * scale;
   canvas.height = height * scale;
   pen.scale(scale, scale);
-  const { mark, accent, bad } = colorsIn(canvas.parentElement!);
+  const { mark, accent, bad } = pageColors();
   const colors: Record<Kind, string> = { event: mark, deployment: accent, failure: bad };
   const bins = Array.from({ length: Math.ceil(width / BIN) }, () => ({ event: 0, deployment: 0, failure: 0 }));
   for (const mark of marks) {

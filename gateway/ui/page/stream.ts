@@ -2,7 +2,7 @@
 // the time line. It stops while nobody looks at the tab.
 
 import { effect, signal } from "@preact/signals";
-import { isStreaming, token } from "./api";
+import { denied, isOver, isStreaming, streamed, token } from "./api";
 
 /** An event without what it is about, unless `payloads` asks for that. */
 export interface Seen {
@@ -19,6 +19,9 @@ export interface Seen {
 
 /** Views that show what events hold. */
 export const payloads = signal(0);
+
+/** How often something may have been missed: a connection that begins now and not where the one before was cut, or a gap. */
+export const missed = signal(0);
 
 const listeners = new Set<(event: Seen) => void>();
 
@@ -51,8 +54,17 @@ export class Messages {
 }
 
 const RETRY_MS = 3000;
+const REFUSED_MS = 60000;
+/** What a server answers to a place that it does not have. */
+const UNKNOWN = [400, 404, 410];
 /** What says nothing for so long is taken for dead: the server says something every 15 seconds. */
 const SILENCE_MS = 40000;
+
+/** What a token for namespaces may read, and one for them and clients; all topics take a management token. */
+const OF_JOBS = ["Job", "Allocation", "Evaluation", "Deployment", "Service", "HostVolume", "CSIVolume"];
+const SCOPES: [null, ...string[][]] = [null, [...OF_JOBS, "Node"], OF_JOBS, ["Node"]];
+/** The widest that a token was not refused. */
+let scope = { secret: "", place: 0 };
 
 let lastId = "";
 const isHidden = signal(document.hidden);
@@ -78,22 +90,36 @@ async function run(secret: string, isFull: boolean, stop: AbortSignal): Promise<
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
     };
     let wait = RETRY_MS;
+    if (scope.secret !== secret) scope = { secret, place: 0 };
+    const topics = SCOPES[scope.place] ?? null;
     try {
       const headers: Record<string, string> = { Accept: "text/event-stream" };
       if (secret) headers["X-Nomad-Token"] = secret;
       if (lastId) headers["Last-Event-ID"] = lastId;
       const query = new URLSearchParams({ namespace: "*", from: "now", on_gap: "skip", view: isFull ? "full" : "key" });
+      for (const topic of topics ?? []) query.append("topic", topic);
       heard();
       const response = await fetch(`/v1/event/stream?${query}`, { headers, signal: end, cache: "no-store" });
       if (!response.ok || !response.body) {
+        const text = (await response.text()).trim();
         // A place that this server does not know is forgotten; rights that are missing do not come by asking often.
-        lastId = "";
-        wait = response.status === 403 ? 60000 : RETRY_MS;
-        throw new Error(await response.text());
+        if (UNKNOWN.includes(response.status)) lastId = "";
+        if (isOver(response.status, text)) {
+          if (secret === token.value) denied.value = { text, isOver: true, isWrite: false };
+          wait = REFUSED_MS;
+        } else if (response.status === 403) {
+          const place = (scope.place + 1) % SCOPES.length;
+          scope = { secret, place };
+          wait = place ? 0 : REFUSED_MS;
+        }
+        throw new Error(text);
       }
+      streamed.value = topics;
       isStreaming.value = true;
+      if (!headers["Last-Event-ID"]) missed.value += 1;
       const messages = new Messages(({ id, event, data }) => {
         if (id) lastId = id;
+        if (event === "gap") missed.value += 1;
         if (!data || event === "checkpoint" || event === "gap" || event === "end") return;
         const seen = JSON.parse(data) as Seen;
         for (const listener of listeners) listener(seen);

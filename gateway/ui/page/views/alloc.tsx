@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { path, put, useGet } from "../api";
 import { mib, plural, short } from "../format";
-import { Action, Ago, Choice, Facts, Find, Form, Link, Missing, Section, Status, Table, Tabs, Title } from "../parts";
+import { Action, Ago, Choice, Facts, Find, Form, Link, Missing, Pages, Section, Status, Table, Tabs, Title, usePages } from "../parts";
 import { address, at, namespace } from "../place";
 import type { Alloc, TaskState } from "../types";
 import { Files } from "./files";
@@ -42,9 +42,9 @@ function health(alloc: Alloc): string {
 export function Allocs(): JSX.Element {
   const [text, setText] = useState("");
   const [status, setStatus] = useState("");
-  const [most, setMost] = useState(PAGE);
   const filter = status ? `ClientStatus == "${status}"` : undefined;
-  const where = path(["allocations"], { namespace: namespace.value, reverse: "true", per_page: most, task_states: "false", filter });
+  const pages = usePages(`${namespace.value} ${filter} ${at.value}`);
+  const where = path(["allocations"], { namespace: namespace.value, reverse: "true", per_page: PAGE, next_token: pages.token, task_states: "false", filter });
   const { data, error, next } = useGet<Alloc[]>(where, ["Allocation"]);
   const lower = text.toLowerCase();
   const rows = (data ?? []).filter((alloc) => [alloc.ID, alloc.Name, alloc.NodeName].some((field) => field.toLowerCase().includes(lower)));
@@ -59,16 +59,12 @@ export function Allocs(): JSX.Element {
           set={setStatus}
           of={[["", "any"], ...["pending", "running", "complete", "failed", "lost", "unknown"].map((one): [string, string] => [one, one])]}
         />
-        <span class="quiet">{data && plural(rows.length, "allocation")}</span>
+        <span class="quiet">{data && `${plural(rows.length, "allocation")}${next || pages.number > 1 ? " of this page" : ""}`}</span>
       </div>
       {data ? (
         <section>
           <AllocTable rows={rows} hasJob />
-          {next && (
-            <button type="button" onClick={() => setMost(most + PAGE)}>
-              Read more: there are older ones
-            </button>
-          )}
+          <Pages at={pages} next={next} what="allocations" />
         </section>
       ) : (
         <Missing error={error} what="allocations" />

@@ -1,8 +1,8 @@
 // How far readers of the event stream have come: cursors that they keep here, and sinks that the leader sends to.
 
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { path, put, useGet } from "../api";
-import { plural, span } from "../format";
+import { bytes, plural, span } from "../format";
 import { Action, Ago, Facts, Form, Link, Missing, Section, Status, Table, Title } from "../parts";
 import { address, go } from "../place";
 
@@ -28,8 +28,19 @@ interface Cursor extends Place {
 interface Sink extends Place {
   Kind: string;
   URL: string;
+  Signal: string;
   Address: string;
   Subject: string;
+  TLS: boolean;
+  Transport: string;
+  Facility: string;
+  AppName: string;
+  MaxBytes: number;
+  MaxFiles: number;
+  SecretVariable: string;
+  SecretNamespace: string;
+  MaxAttempts: number;
+  Timeout: string;
   Status: string;
   ParkedEvent: string;
   ParkedAttempts: number;
@@ -63,6 +74,9 @@ function Lag({ of }: { of: Place }): JSX.Element {
 
 const target = (one: Sink): string => [one.URL || one.Address, one.Subject].filter(Boolean).join(" ");
 
+/** What it sends, where a kind has several. */
+const kindOf = (one: Sink): string => (one.Signal ? `${one.Kind}, ${one.Signal}` : one.Kind);
+
 function Both(): JSX.Element {
   const sinks = useGet<Sink[]>("/v1/event/sinks", [], POLLS);
   const cursors = useGet<Cursor[]>("/v1/event/cursors", [], POLLS);
@@ -75,11 +89,11 @@ function Both(): JSX.Element {
             name="Sinks"
             rows={sinks.data}
             of={(one) => one.Name}
-            empty="No sinks. sojourn sink apply sends the events to a webhook, NATS, syslog, OpenTelemetry or a file."
+            empty="No sinks. sojourn sink apply sends the events to a webhook, NATS, Kafka, syslog, OpenTelemetry or a file."
             columns={[
               { name: "Sink", cell: (one) => <Link to={address("delivery", one.Name)}>{one.Name}</Link> },
               { name: "Status", cell: (one) => <Status of={one.Status} title={one.ParkedReason || undefined} /> },
-              { name: "Kind", isMinor: true, cell: (one) => one.Kind },
+              { name: "Kind", isMinor: true, cell: kindOf },
               { name: "To", isMinor: true, cell: target },
               { name: "Behind", cell: (one) => <Lag of={one} /> },
               { name: "Gives", isMinor: true, cell: gives },
@@ -100,7 +114,7 @@ function Both(): JSX.Element {
               { name: "Cursor", cell: (one) => one.Name },
               { name: "Place", isMinor: true, cell: (one) => <span class="mono">{one.Position.split("@")[0]}</span> },
               { name: "Behind", cell: (one) => (one.Gap ? <Status of="gap" title={`What follows is kept from index ${one.OldestIndex} on only`} /> : <Lag of={one} />) },
-              { name: "Acknowledged", cell: (one) => <Ago time={one.AckedAt} /> },
+              { name: "Acknowledged", isMinor: true, cell: (one) => <Ago time={one.AckedAt} /> },
               { name: "By", isMinor: true, cell: (one) => one.AckedBy },
               { name: "Gives", isMinor: true, cell: gives },
               { name: "Actions", cell: (one) => <CursorActions of={one} /> },
@@ -141,7 +155,7 @@ function SinkView({ name }: { name: string }): JSX.Element {
   return (
     <>
       <Title
-        kind={`Sink of kind ${data.Kind}`}
+        kind={`Sink of kind ${kindOf(data)}`}
         aside={
           <>
             {data.Status === "running" && <Action name="Pause" run={() => turn("pause")} />}
@@ -184,6 +198,9 @@ function SinkView({ name }: { name: string }): JSX.Element {
           ]}
         />
       </section>
+      <Section title="Settings">
+        <Facts of={settings(data)} />
+      </Section>
       {data.LastFailureReason && (
         <Section title="Last failure" aside={<span class="quiet"><Ago time={data.LastFailureAt} /></span>}>
           <p>
@@ -193,4 +210,21 @@ function SinkView({ name }: { name: string }): JSX.Element {
       )}
     </>
   );
+}
+
+/** What else it was made with: of its kind, and then of all kinds. */
+function settings(of: Sink): [string, ComponentChildren][] {
+  const own: Record<string, [string, ComponentChildren][]> = {
+    otlp: [["Signal", of.Signal]],
+    nats: [["TLS", of.TLS ? "required" : "as the server wants"]],
+    kafka: [["TLS", of.TLS ? "yes" : "no"]],
+    syslog: [["Transport", of.Transport], ["Facility", of.Facility], ["App name", of.AppName]],
+    file: [["A file holds", bytes(of.MaxBytes)], ["Files", of.MaxFiles]],
+  };
+  return [
+    ...(own[of.Kind] ?? []),
+    ["Secrets", of.SecretVariable && <Link to={address("variables", `${of.SecretVariable}@${of.SecretNamespace}`)}>{of.SecretVariable}</Link>],
+    ["Attempts for one event", of.MaxAttempts],
+    ["An attempt may take", of.Timeout],
+  ];
 }

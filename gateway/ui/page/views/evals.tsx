@@ -2,12 +2,12 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { path, useGet } from "../api";
 import { plural, short } from "../format";
-import { Ago, Choice, Facts, Find, Link, Missing, Section, Status, Table, Title } from "../parts";
-import { address, namespace } from "../place";
+import { Ago, Choice, Facts, Find, Link, Missing, Pages, Section, Status, Table, Title, usePages, useSettled } from "../parts";
+import { address, at, namespace } from "../place";
 import type { Alloc, Eval } from "../types";
 import { AllocTable } from "./alloc";
 import { History } from "./history";
-import { PAGE } from "./jobs";
+import { PAGE, anyContains } from "./jobs";
 import { Why } from "./why";
 
 export function EvalTable({ rows }: { rows: Eval[] }): JSX.Element {
@@ -35,9 +35,15 @@ export function EvalTable({ rows }: { rows: Eval[] }): JSX.Element {
 export function Evals(): JSX.Element {
   const [text, setText] = useState("");
   const [status, setStatus] = useState("");
-  const [most, setMost] = useState(PAGE);
-  const where = path(["evaluations"], { namespace: namespace.value, reverse: "true", per_page: most, status });
+  const [isLong, setLong] = useState(false);
+  const asked = useSettled(text);
+  const filter = isLong ? anyContains(["ID", "JobID", "TriggeredBy"], asked) : undefined;
+  // The server takes a status or a filter.
+  const choice = filter ? { filter: status ? `(${filter}) and Status == "${status}"` : filter } : { status };
+  const pages = usePages(`${namespace.value} ${filter} ${status} ${at.value}`);
+  const where = path(["evaluations"], { namespace: namespace.value, reverse: "true", per_page: PAGE, next_token: pages.token, ...choice });
   const { data, error, next } = useGet<Eval[]>(where, ["Evaluation"]);
+  if (next && !isLong) setLong(true);
   const lower = text.toLowerCase();
   const rows = (data ?? []).filter((one) =>
     [one.ID, one.JobID ?? "", one.TriggeredBy].some((field) => field.toLowerCase().includes(lower)),
@@ -58,11 +64,7 @@ export function Evals(): JSX.Element {
       {data ? (
         <section>
           <EvalTable rows={rows} />
-          {next && (
-            <button type="button" onClick={() => setMost(most + PAGE)}>
-              Read more: there are older ones
-            </button>
-          )}
+          <Pages at={pages} next={next} what="evaluations" />
         </section>
       ) : (
         <Missing error={error} what="evaluations" />

@@ -6,7 +6,7 @@ import { timeOfDay } from "../format";
 import { Find, Json, Title, copy } from "../parts";
 import { at } from "../place";
 import { Messages, type Seen, onEvent, payloads } from "../stream";
-import { call } from "../api";
+import { call, streamed, token } from "../api";
 
 /** Most events that are kept. The oldest go first. */
 const KEPT = 1000;
@@ -36,7 +36,8 @@ async function readBefore(until: string | null, stop: AbortSignal): Promise<Seen
 
 async function readSpan(from: string, to: string, stop: AbortSignal): Promise<{ found: Seen[]; isCut: boolean }> {
   const query = new URLSearchParams({ namespace: "*", from, to, on_gap: "skip" });
-  const response = await call(`/v1/event/stream?${query}`, { headers: { Accept: "text/event-stream" }, signal: stop, now: true });
+  for (const topic of streamed.peek() ?? []) query.append("topic", topic);
+  const response = await call(`/v1/event/stream?${query}`, { headers: { Accept: "text/event-stream" }, signal: stop, now: true, quiet: true });
   const found: Seen[] = [];
   const messages = new Messages(({ event, data }) => {
     if (!data || ["checkpoint", "gap", "end"].includes(event)) return;
@@ -71,7 +72,8 @@ export function Events(): JSX.Element {
       (error: Error) => !stop.signal.aborted && setWrong(error.message),
     );
     return () => stop.abort();
-  }, [moment]);
+    // What this token may read is known once the stream is there.
+  }, [moment, token.value, streamed.value]);
   useEffect(() => {
     if (moment) return;
     payloads.value += 1;

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { path, useGet } from "../api";
 import { plural } from "../format";
-import { Ago, Bar, Choice, Find, Link, Missing, Status, Table, Title } from "../parts";
+import { Ago, Bar, Choice, Find, Link, Missing, Pages, Status, Table, Title, usePages, useSettled } from "../parts";
 import { address, at, namespace } from "../place";
 import type { Counts, JobStub } from "../types";
 
@@ -22,13 +22,19 @@ export function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
+/** A filter for what has the text, as it is written, in one of the fields. */
+export function anyContains(fields: string[], text: string): string | undefined {
+  return text ? fields.map((field) => `${field} contains ${quoted(text)}`).join(" or ") : undefined;
+}
+
 export function Jobs(): JSX.Element {
   const [text, setText] = useState("");
   const [status, setStatus] = useState("");
-  const [most, setMost] = useState(PAGE);
   const [isLong, setLong] = useState(false);
-  const filter = isLong && text ? `Name contains ${quoted(text)} or ID contains ${quoted(text)}` : undefined;
-  const where = path(["jobs"], { namespace: namespace.value, per_page: most, filter });
+  const asked = useSettled(text);
+  const filter = isLong ? anyContains(["Name", "ID"], asked) : undefined;
+  const pages = usePages(`${namespace.value} ${filter} ${at.value}`);
+  const where = path(["jobs"], { namespace: namespace.value, per_page: PAGE, next_token: pages.token, filter });
   const { data, error, next } = useGet<JobStub[]>(where, ["Job", "Allocation", "Evaluation", "Deployment"]);
   if (next && !isLong) setLong(true);
   const counts = new Map<string, number>();
@@ -83,11 +89,7 @@ export function Jobs(): JSX.Element {
               { name: "Submitted", isMinor: true, cell: (job) => <Ago time={job.SubmitTime} /> },
             ]}
           />
-          {next && (
-            <button type="button" onClick={() => setMost(most + PAGE)}>
-              Read more: there are others
-            </button>
-          )}
+          <Pages at={pages} next={next} what="jobs" />
         </section>
       ) : (
         <Missing error={error} what="jobs" />

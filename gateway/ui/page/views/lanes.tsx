@@ -3,19 +3,23 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Refusal, call, get, token } from "../api";
+import { Refusal, call, token } from "../api";
 import { clock, plural, short, timeOfDay } from "../format";
 import { Choice, Missing, Section, Title } from "../parts";
 import { address, at, go } from "../place";
 import { Messages, type Seen, onEvent, payloads } from "../stream";
 import type { Alloc, NodeStub } from "../types";
-import { type Colors, Picture, type Pointed } from "./canvas";
+import { type Colors, Picture, type Pointed, type Seen as Part } from "./canvas";
 
 /** Most belts that are drawn, newest first, and most events that are read for them. */
 const BELTS_MAX = 1000;
 const EVENTS_MAX = 20_000;
-/** Most of each list of how things were when the picture begins. */
-const LIST_MAX = 2000;
+/** Most clients of how things were when the picture begins, and pages of its newest allocations, which are looked through for those that live. */
+const NODES_MAX = 2000;
+const PAGES_MAX = 5;
+/** Where more events than that happened, so much less of the time is shown, and not less than that. */
+const LESS = 4;
+const LEAST_MS = 15_000;
 
 interface Change {
   time: number;
@@ -40,14 +44,28 @@ interface Lane {
 class Book {
   readonly lanes = new Map<string, Lane>();
   readonly belts = new Map<string, Belt>();
+  private order: Lane[] | null = null;
+
+  /** By name, and so the belts of each. */
+  sorted(): Lane[] {
+    if (this.order) return this.order;
+    const byName = (a: { name: string }, b: { name: string }): number => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1);
+    this.order = [...this.lanes.values()].sort(byName);
+    for (const lane of this.order) lane.belts.sort((a, b) => byName(a, b) || a.changes[0]!.time - b.changes[0]!.time);
+    return this.order;
+  }
 
   lane(id: string, name: string): Lane {
     let lane = this.lanes.get(id);
     if (!lane) {
       lane = { id, name: name || short(id), changes: [], belts: [] };
       this.lanes.set(id, lane);
+      this.order = null;
     }
-    if (name) lane.name = name;
+    if (name && name !== lane.name) {
+      lane.name = name;
+      this.order = null;
+    }
     return lane;
   }
 
@@ -62,6 +80,7 @@ class Book {
       belt = { id: alloc.ID, name: alloc.Name, node: alloc.NodeID, previous: alloc.PreviousAllocation ?? "", changes: [] };
       this.belts.set(alloc.ID, belt);
       this.lane(alloc.NodeID, alloc.NodeName).belts.push(belt);
+      this.order = null;
     }
     // What is stopped on purpose is told apart from what ended by itself.
     push(belt.changes, { time, status: alloc.ClientStatus });
@@ -93,25 +112,39 @@ const SPANS: [string, string][] = [
   ["86400", "a day"],
 ];
 
-async function listed<T>(where: string, then: string, stop: AbortSignal): Promise<T[]> {
+interface Page<T> {
+  rows: T[];
+  next: string | null;
+}
+
+async function listed<T>(where: string, then: string, stop: AbortSignal): Promise<Page<T>> {
   try {
-    return await get<T[]>(where, { headers: { "X-Sojourn-As-Of": then }, signal: stop, now: true });
+    const response = await call(where, { headers: { "X-Sojourn-As-Of": then }, signal: stop, now: true });
+    return { rows: (await response.json()) as T[], next: response.headers.get("X-Nomad-NextToken") };
   } catch (error) {
     // The log begins later than the picture.
-    if (error instanceof Refusal && (error.status === 410 || error.status === 400)) return [];
+    if (error instanceof Refusal && (error.status === 410 || error.status === 400)) return { rows: [], next: null };
     throw error;
   }
 }
 
-/** How everything was at the beginning, and what happened since. */
-async function read(from: number, to: number | null, stop: AbortSignal): Promise<{ book: Book; isCut: boolean }> {
-  const book = new Book();
+/** How everything was at the beginning. */
+async function readBefore(book: Book, from: number, stop: AbortSignal): Promise<void> {
   const then = new Date(from).toISOString();
-  for (const node of await listed<NodeStub>(`/v1/nodes?per_page=${LIST_MAX}`, then, stop)) book.node(node, from);
-  const live = encodeURIComponent(`ClientStatus == "running" or ClientStatus == "pending" or ClientStatus == "unknown"`);
-  const where = `/v1/allocations?namespace=*&task_states=false&reverse=true&per_page=${BELTS_MAX}&filter=${live}`;
-  for (const alloc of await listed<Alloc>(where, then, stop)) book.alloc(alloc, from);
-  const query = new URLSearchParams({ namespace: "*", from: then, to: to ? new Date(to).toISOString() : "now", on_gap: "skip" });
+  for (const node of (await listed<NodeStub>(`/v1/nodes?per_page=${NODES_MAX}`, then, stop)).rows) book.node(node, from);
+  let next: string | null = "";
+  for (let page = 0; page < PAGES_MAX && next !== null && book.belts.size < BELTS_MAX; page += 1) {
+    // Without a filter, which the server would look at every allocation for.
+    const where = `/v1/allocations?namespace=*&task_states=false&reverse=true&per_page=${BELTS_MAX}&next_token=${encodeURIComponent(next)}`;
+    const read: Page<Alloc> = await listed<Alloc>(where, then, stop);
+    for (const alloc of read.rows) if (["running", "pending", "unknown"].includes(alloc.ClientStatus)) book.alloc(alloc, from);
+    next = read.next;
+  }
+}
+
+/** What happened since, one event after the other. Gives false where that is too much to read. */
+async function readSince(view: "full" | "key", from: number, to: number | null, stop: AbortSignal, each: (event: Seen) => void): Promise<boolean> {
+  const query = new URLSearchParams({ namespace: "*", from: new Date(from).toISOString(), to: to ? new Date(to).toISOString() : "now", on_gap: "skip", view });
   query.append("topic", "Allocation");
   query.append("topic", "Node");
   const response = await call(`/v1/event/stream?${query}`, { headers: { Accept: "text/event-stream" }, signal: stop, now: true });
@@ -119,21 +152,42 @@ async function read(from: number, to: number | null, stop: AbortSignal): Promise
   const messages = new Messages(({ event, data }) => {
     if (event !== "Allocation" && event !== "Node") return;
     count += 1;
-    book.event(JSON.parse(data) as Seen);
+    if (view === "full") each(JSON.parse(data) as Seen);
   });
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   while (count < EVENTS_MAX) {
     const { done, value } = await reader.read();
-    if (done) return { book, isCut: book.belts.size >= BELTS_MAX };
+    if (done) return true;
     messages.take(value);
   }
   await reader.cancel();
-  return { book, isCut: true };
+  return false;
+}
+
+interface Found {
+  book: Book;
+  from: number;
+  isCut: boolean;
+}
+
+/** As much of the time as can be read, up to its end: what is left out is what was before. */
+async function read(from: number, to: number | null, stop: AbortSignal): Promise<Found> {
+  const end = to ?? Date.now();
+  for (let length = end - from; ; length /= LESS) {
+    const begin = end - length;
+    // Counted first, without what they hold, which is a twentieth of that.
+    const fits = await readSince("key", begin, to, stop, () => undefined);
+    if (!fits && length > LEAST_MS) continue;
+    const book = new Book();
+    await readBefore(book, begin, stop);
+    const isWhole = await readSince("full", begin, to, stop, (event) => book.event(event));
+    return { book, from: begin, isCut: !isWhole || begin > from || book.belts.size >= BELTS_MAX };
+  }
 }
 
 export function Lanes(): JSX.Element {
   const [seconds, setSeconds] = useState("3600");
-  const [found, setFound] = useState<{ book: Book; isCut: boolean; from: number } | null>(null);
+  const [found, setFound] = useState<Found | null>(null);
   const [error, setError] = useState<Error | undefined>();
   const [now, setNow] = useState(Date.now());
   const moment = at.value;
@@ -155,7 +209,7 @@ export function Lanes(): JSX.Element {
           (got) => {
             if (!fixed) for (const event of early) got.book.event(event);
             book = fixed ? null : got.book;
-            setFound({ ...got, from });
+            setFound(got);
             setNow(fixed ?? Date.now());
           },
           (wrong: Error) => !stop.signal.aborted && setError(wrong),
@@ -183,7 +237,11 @@ export function Lanes(): JSX.Element {
           <span><i class="fill complete" />complete</span>
         </span>
       </div>
-      {found?.isCut && <p class="note warn">There is more than the newest {BELTS_MAX} allocations and {EVENTS_MAX} events of this time, which are shown.</p>}
+      {found?.isCut && (
+        <p class="note warn">
+          There is more in this time than is shown: {plural(BELTS_MAX, "allocation")}, and what happened since {clock(new Date(found.from))}.
+        </p>
+      )}
       {found ? <Drawn book={found.book} from={found.book.begin(fixed ? found.from : now - Number(seconds) * 1000, now)} to={now} /> : <Missing error={error} what="history" />}
     </>
   );
@@ -199,20 +257,31 @@ const LANE_GAP = 8;
 interface Placed {
   lanes: { lane: Lane; y: number; height: number }[];
   belts: { belt: Belt; y: number }[];
+  /** From what was replaced to what took its place. */
+  links: { time: number; above: number; below: number; y: number; from: number }[];
   height: number;
 }
 
 function placed(book: Book, from: number): Placed {
   let y = TOP;
-  const result: Placed = { lanes: [], belts: [], height: 0 };
-  const lanes = [...book.lanes.values()].sort((a, b) => a.name.localeCompare(b.name));
-  for (const lane of lanes) {
+  const result: Placed = { lanes: [], belts: [], links: [], height: 0 };
+  const rows = new Map<string, number>();
+  for (const lane of book.sorted()) {
     const belts = lane.belts.filter((belt) => !hasEnded(belt) || belt.changes.at(-1)!.time > from);
-    belts.sort((a, b) => a.name.localeCompare(b.name) || a.changes[0]!.time - b.changes[0]!.time);
     const height = Math.max(22, 2 * HEAD + belts.length * (BELT + BELTS_GAP) - BELTS_GAP);
     result.lanes.push({ lane, y, height });
-    belts.forEach((belt, place) => result.belts.push({ belt, y: y + HEAD + place * (BELT + BELTS_GAP) }));
+    belts.forEach((belt, place) => {
+      const row = y + HEAD + place * (BELT + BELTS_GAP);
+      result.belts.push({ belt, y: row });
+      rows.set(belt.id, row);
+    });
     y += height + LANE_GAP;
+  }
+  for (const { belt, y: row } of result.belts) {
+    const original = rows.get(belt.previous);
+    const time = belt.changes[0]!.time;
+    if (original === undefined || time < from) continue;
+    result.links.push({ time, above: Math.min(original, row), below: Math.max(original, row) + BELT, y: row, from: original });
   }
   return { ...result, height: y };
 }
@@ -226,37 +295,37 @@ function statusAt(changes: Change[], time: number): string {
 }
 
 function Drawn({ book, from, to }: { book: Book; from: number; to: number }): JSX.Element {
-  const layout = useMemo(() => placed(book, from), [book, from, to]);
-  const at = ({ y }: Pointed): Belt | undefined => layout.belts.find((one) => y >= one.y && y < one.y + BELT)?.belt;
-  const timeAt = (x: number, width: number): number => from + ((x - LEFT) / (width - LEFT)) * (to - from);
-  const point = (place: Pointed, width: number): string => {
-    if (place.x < LEFT) return "";
-    const time = timeAt(place.x, width);
-    const lane = layout.lanes.find((one) => place.y >= one.y && place.y < one.y + one.height)?.lane;
-    const belt = at(place);
-    const when = clock(new Date(time));
-    if (belt) return `${when}: ${belt.name} (${short(belt.id)}) ${statusAt(belt.changes, time) || "not there yet"}; its client ${lane ? statusAt(lane.changes, time) : ""}`;
-    return lane ? `${when}: client ${lane.name} ${statusAt(lane.changes, time)}` : when;
-  };
-  const click = (place: Pointed): void => {
-    const belt = at(place);
-    const lane = layout.lanes.find((one) => place.y >= one.y && place.y < one.y + one.height)?.lane;
-    if (belt && place.x > LEFT) go(address("allocations", belt.id, "history"));
-    else if (lane) go(address("clients", lane.id));
-  };
+  const drawn = useMemo(() => {
+    const layout = placed(book, from);
+    const laneAt = ({ y }: Pointed): Lane | undefined => layout.lanes.find((one) => y >= one.y && y < one.y + one.height)?.lane;
+    const beltAt = ({ y }: Pointed): Belt | undefined => layout.belts.find((one) => y >= one.y && y < one.y + BELT)?.belt;
+    const words = layout.lanes
+      .slice(0, 20)
+      .map(({ lane }) => `${lane.name}: ${lane.changes.at(-1)?.status ?? ""}, ${lane.belts.map((belt) => belt.changes.at(-1)?.status).join(" ")}`);
+    return {
+      layout,
+      name: `Allocations by client over time. ${words.join("; ")}`,
+      height: () => layout.height,
+      paint: (pen: CanvasRenderingContext2D, part: Part, colors: Colors) => paintLanes(pen, layout, from, to, part, colors),
+      point: (place: Pointed, width: number): string => {
+        if (place.x < LEFT) return "";
+        const time = from + ((place.x - LEFT) / (width - LEFT)) * (to - from);
+        const [lane, belt, when] = [laneAt(place), beltAt(place), clock(new Date(time))];
+        if (belt) return `${when}: ${belt.name} (${short(belt.id)}) ${statusAt(belt.changes, time) || "not there yet"}; its client ${lane ? statusAt(lane.changes, time) : ""}`;
+        return lane ? `${when}: client ${lane.name} ${statusAt(lane.changes, time)}` : when;
+      },
+      click: (place: Pointed): void => {
+        const [lane, belt] = [laneAt(place), beltAt(place)];
+        if (belt && place.x > LEFT) go(address("allocations", belt.id, "history"));
+        else if (lane) go(address("clients", lane.id));
+      },
+    };
+  }, [book, from, to]);
+  const { layout, ...picture } = drawn;
   if (layout.lanes.length === 0) return <p class="empty">No clients and no allocations in this time.</p>;
-  const words = layout.lanes
-    .slice(0, 20)
-    .map(({ lane }) => `${lane.name}: ${lane.changes.at(-1)?.status ?? ""}, ${lane.belts.map((belt) => belt.changes.at(-1)?.status).join(" ")}`);
   return (
     <Section title={`${plural(layout.lanes.length, "client")}, ${plural(layout.belts.length, "allocation")}`}>
-      <Picture
-        name={`Allocations by client over time. ${words.join("; ")}`}
-        height={() => layout.height}
-        paint={(pen, width, _, colors) => paintLanes(pen, layout, from, to, width, colors)}
-        point={point}
-        click={click}
-      />
+      <Picture {...picture} />
     </Section>
   );
 }
@@ -267,9 +336,12 @@ function colorOf(status: string, colors: Colors): string {
   return status === "complete" ? colors.mark : colors.warn;
 }
 
-function paintLanes(pen: CanvasRenderingContext2D, layout: Placed, from: number, to: number, width: number, colors: Colors): void {
+/** What is seen of it, and the times above, which stay in sight. */
+function paintLanes(pen: CanvasRenderingContext2D, layout: Placed, from: number, to: number, part: Part, colors: Colors): void {
+  const { width, top, bottom } = part;
   const x = (time: number): number => LEFT + Math.max(0, Math.min(1, (time - from) / (to - from))) * (width - LEFT);
   for (const { lane, y, height } of layout.lanes) {
+    if (y + height < top || y > bottom) continue;
     pen.fillStyle = colors.ground;
     pen.fillRect(LEFT, y, width - LEFT, height);
     lane.changes.forEach((change, place) => {
@@ -283,20 +355,23 @@ function paintLanes(pen: CanvasRenderingContext2D, layout: Placed, from: number,
     pen.fillStyle = colors.text;
     pen.fillText(lane.name, 0, y + 11, LEFT - 12);
   }
-  paintTimes(pen, layout.height, from, to, width, colors);
-  for (const { belt, y } of layout.belts) paintBelt(pen, belt, y, from, to, x, colors);
-  paintLinks(pen, layout, from, x, colors);
+  const times = timesOf(from, to, width);
+  pen.fillStyle = colors.line;
+  for (const { left } of times) pen.fillRect(Math.round(left), top, 1, bottom - top);
+  for (const { belt, y } of layout.belts) if (y + BELT >= top && y <= bottom) paintBelt(pen, belt, y, from, to, x, colors);
+  paintLinks(pen, layout, part, x, colors);
+  pen.fillStyle = colors.panel;
+  pen.fillRect(0, top, width, TOP - 4);
+  pen.fillStyle = colors.quiet;
+  for (const { left, text } of times) pen.fillText(text, left + 3, top + 8);
 }
 
-function paintTimes(pen: CanvasRenderingContext2D, height: number, from: number, to: number, width: number, colors: Colors): void {
+function timesOf(from: number, to: number, width: number): { left: number; text: string }[] {
   const count = Math.max(2, Math.floor((width - LEFT) / 110));
-  for (let place = 0; place < count; place += 1) {
-    const left = LEFT + (place / count) * (width - LEFT);
-    pen.fillStyle = colors.line;
-    pen.fillRect(Math.round(left), TOP - 4, 1, height);
-    pen.fillStyle = colors.quiet;
-    pen.fillText(timeOfDay(new Date(from + (place / count) * (to - from))), left + 3, 8);
-  }
+  return Array.from({ length: count }, (_, place) => ({
+    left: LEFT + (place / count) * (width - LEFT),
+    text: timeOfDay(new Date(from + (place / count) * (to - from))),
+  }));
 }
 
 function paintBelt(
@@ -328,19 +403,15 @@ function paintBelt(
   });
 }
 
-/** From what was replaced to what took its place. */
-function paintLinks(pen: CanvasRenderingContext2D, layout: Placed, from: number, x: (time: number) => number, colors: Colors): void {
-  const at = new Map(layout.belts.map((one) => [one.belt.id, one]));
+function paintLinks(pen: CanvasRenderingContext2D, layout: Placed, { top, bottom }: Part, x: (time: number) => number, colors: Colors): void {
   pen.strokeStyle = colors.text;
   pen.lineWidth = 1;
-  for (const { belt, y } of layout.belts) {
-    const original = at.get(belt.previous);
-    const start = belt.changes[0]!.time;
-    if (!original || start < from) continue;
-    const left = x(start);
-    pen.beginPath();
-    pen.moveTo(left, original.y + BELT / 2);
-    pen.bezierCurveTo(left - 14, original.y + BELT / 2, left - 14, y + BELT / 2, left, y + BELT / 2);
-    pen.stroke();
+  pen.beginPath();
+  for (const link of layout.links) {
+    if (link.below < top || link.above > bottom) continue;
+    const left = x(link.time);
+    pen.moveTo(left, link.from + BELT / 2);
+    pen.bezierCurveTo(left - 14, link.from + BELT / 2, left - 14, link.y + BELT / 2, left, link.y + BELT / 2);
   }
+  pen.stroke();
 }

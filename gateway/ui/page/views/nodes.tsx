@@ -2,12 +2,12 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { path, put, useGet } from "../api";
 import { mib, plural } from "../format";
-import { Action, Ago, Choice, Facts, Find, Form, Link, Meter, Missing, Section, Status, Table, Tabs, Title } from "../parts";
-import { address, trying } from "../place";
+import { Action, Ago, Choice, Facts, Find, Form, Link, Meter, Missing, Pages, Section, Status, Table, Tabs, Title, usePages, useSettled } from "../parts";
+import { address, at, trying } from "../place";
 import type { Alloc, Node, NodeStub } from "../types";
 import { AllocTable } from "./alloc";
 import { History } from "./history";
-import { PAGE } from "./jobs";
+import { PAGE, anyContains } from "./jobs";
 import { Why } from "./why";
 
 export function state(node: NodeStub): string {
@@ -15,12 +15,31 @@ export function state(node: NodeStub): string {
   return node.Status === "ready" && node.SchedulingEligibility === "ineligible" ? "ineligible" : node.Status;
 }
 
+/** What has a state, as the language of filters has it: of a list that is longer than a page the server chooses. */
+const STATES: Record<string, string> = {
+  ready: 'Status == "ready" and SchedulingEligibility == "eligible" and Drain == false',
+  ineligible: 'Status == "ready" and SchedulingEligibility == "ineligible" and Drain == false',
+  draining: "Drain == true",
+  disconnected: 'Status == "disconnected" and Drain == false',
+  down: 'Status == "down" and Drain == false',
+  initializing: 'Status == "initializing" and Drain == false',
+};
+
+function filtered(...parts: (string | undefined)[]): string | undefined {
+  const there = parts.filter(Boolean);
+  return there.length ? there.map((part) => `(${part})`).join(" and ") : undefined;
+}
+
 export function Nodes(): JSX.Element {
   const [text, setText] = useState("");
   const [status, setStatus] = useState("");
-  const [most, setMost] = useState(PAGE);
-  const where = path(["nodes"], { resources: "true", per_page: most });
+  const [isLong, setLong] = useState(false);
+  const asked = useSettled(text);
+  const filter = isLong ? filtered(anyContains(["ID", "Name", "NodePool", "NodeClass"], asked), STATES[status]) : undefined;
+  const pages = usePages(`${filter} ${at.value}`);
+  const where = path(["nodes"], { resources: "true", per_page: PAGE, next_token: pages.token, filter });
   const { data, error, next } = useGet<NodeStub[]>(where, ["Node"]);
+  if (next && !isLong) setLong(true);
   const lower = text.toLowerCase();
   const rows = (data ?? []).filter(
     (node) => (!status || state(node) === status) && [node.ID, node.Name, node.NodePool, node.NodeClass].some((field) => field.toLowerCase().includes(lower)),
@@ -55,11 +74,7 @@ export function Nodes(): JSX.Element {
               { name: "Address", isMinor: true, cell: (node) => <span class="mono">{node.Address}</span> },
             ]}
           />
-          {next && (
-            <button type="button" onClick={() => setMost(most + PAGE)}>
-              Read more: there are others
-            </button>
-          )}
+          <Pages at={pages} next={next} what="clients" />
         </section>
       ) : (
         <Missing error={error} what="clients" />

@@ -135,6 +135,7 @@ export function Volumes(): JSX.Element {
           <Table
             name="CSI volumes"
             rows={csi.data}
+            empty="No CSI volumes."
             of={(one) => one.ID}
             columns={[
               { name: "Volume", cell: (one) => one.Name || one.ID },

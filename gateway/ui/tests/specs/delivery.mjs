@@ -19,6 +19,8 @@ export default async function ({ page, agent, open, accessible }) {
   try {
     const sink = { Kind: "webhook", URL: `http://127.0.0.1:${receiver.address().port}/hook`, From: "oldest", Topics: ["Job"], Namespace: "*", MaxAttempts: 1 };
     await agent.ask("/v1/event/sink/billing", sink);
+    const collector = (Signal) => ({ Kind: "otlp", URL: `http://127.0.0.1:9/v1/${Signal}`, Signal, SecretVariable: "sinks/otel", Namespace: "*" });
+    for (const signal of ["logs", "traces"]) await agent.ask(`/v1/event/sink/otel-${signal}`, collector(signal));
     await agent.ask("/v1/event/cursor/audit", { From: "oldest", Topics: ["Job"] });
     await until("it is parked", async () => (await agent.ask("/v1/event/sink/billing")).Status === "parked");
 
@@ -33,6 +35,19 @@ export default async function ({ page, agent, open, accessible }) {
     await page.getByRole("button", { name: "Move audit", exact: true }).click();
     await until("it has moved", async () => (await agent.ask("/v1/event/cursor/audit")).LagBatches === 0);
 
+    // What a collector is sent, logs or traces, and what else the sink was made with.
+    await page.getByRole("cell", { name: "otlp, logs" }).waitFor();
+    await page.getByRole("cell", { name: "otlp, traces" }).waitFor();
+    await page.getByRole("link", { name: "otel-traces" }).click();
+    await page.getByText("Sink of kind otlp, traces").waitFor();
+    const settings = await page.getByRole("heading", { name: "Settings" }).locator("xpath=ancestor::section").innerText();
+    for (const line of ["Signal\ntraces", "Secrets\nsinks/otel", "Attempts for one event\n10", "An attempt may take\n30s"]) {
+      assert.ok(settings.includes(line), `${line} is not in ${settings}`);
+    }
+    await accessible();
+    for (const signal of ["logs", "traces"]) await agent.ask(`/v1/event/sink/otel-${signal}`, undefined, { method: "DELETE" });
+
+    await page.getByRole("link", { name: "Sinks", exact: true }).click();
     await page.getByRole("link", { name: "billing" }).click();
     await page.getByText(/did not get through in 1 attempt/).waitFor();
     await accessible();

@@ -40,6 +40,12 @@ export default async function ({ page, accessible }) {
     await third.getByLabel(/Secret ID/).fill(reader.SecretID);
     await third.getByRole("button", { name: "Use it" }).click();
     await third.getByText("No jobs yet.").waitFor();
+    // It is told of jobs, and not of what it may not read.
+    await third.getByLabel("Connection: live").waitFor();
+    await agent.ask("/v1/jobs", { Job: { ID: "told", Name: "told", Type: "batch", Datacenters: ["nowhere"], TaskGroups: [{ Name: "g", Tasks: [{ Name: "t", Driver: "raw_exec", Config: { command: "/bin/true" } }] }] } }, { token: SecretID });
+    await third.getByRole("link", { name: "told", exact: true }).waitFor({ timeout: 4000 });
+    await third.getByRole("link", { name: "Events" }).click();
+    await third.getByText("JobRegistered").first().waitFor();
     await third.getByText("marks need a management token").waitFor();
     assert.deepEqual(await third.locator(".denied").allInnerTexts(), []);
     await third.getByRole("link", { name: "Clients" }).click();
@@ -52,6 +58,8 @@ export default async function ({ page, accessible }) {
     await page.getByRole("button", { name: "Use it" }).click();
     await page.getByText("ACL token not found").first().waitFor();
   } finally {
+    // Nothing is left that asks an agent which is gone.
+    await page.goto("about:blank");
     await agent.stop();
   }
 }

@@ -12,6 +12,18 @@ pub(crate) enum Expr {
     Collection(Collection),
 }
 
+impl Expr {
+    pub(crate) fn looks_at(&self, field: &str) -> bool {
+        let begins = |selector: &Selector| selector.path.first().is_some_and(|first| first == field);
+        match self {
+            Expr::Any(parts) | Expr::All(parts) => parts.iter().any(|part| part.looks_at(field)),
+            Expr::Not(inner) => inner.looks_at(field),
+            Expr::Match(comparison) => begins(&comparison.selector),
+            Expr::Collection(Collection { selector, inner, .. }) => begins(selector) || inner.looks_at(field),
+        }
+    }
+}
+
 /// One comparison. The negated operators are operators of their own, because a missing key answers both.
 #[derive(Clone, Debug)]
 pub(crate) struct Match {

@@ -30,3 +30,10 @@ use ast::Expr;
 pub struct Filter {
     root: Expr,
 }
+
+impl Filter {
+    /// Whether the expression looks at this field of the document. Documents may leave out what it does not look at.
+    pub fn looks_at(&self, field: &str) -> bool {
+        self.root.looks_at(field)
+    }
+}

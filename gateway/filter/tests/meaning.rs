@@ -299,3 +299,19 @@ fn nested_collections_end_when_they_take_too_long() {
     assert_eq!(why, EvalError::TooMuchWork);
     assert!(why.to_string().contains(&STEPS_MAX.to_string()));
 }
+
+#[test]
+fn what_an_expression_looks_at_is_known_without_a_document() {
+    let looks_at = |text: &str| Filter::parse(text).unwrap().looks_at("Job");
+    for text in [
+        "Job.Type == batch",
+        "a == 1 or not (b == 2 and Job is nil)",
+        "any Job.TaskGroups as g { g.Count == 1 }",
+    ] {
+        assert!(looks_at(text), "{text}");
+    }
+    assert!(looks_at("any Tasks as t { t.Job == 1 or Job.ID == t.Name }"));
+    for text in ["JobID == a", "x.Job == 1", "any Tasks as t { t.Job == 1 }", "Name == \"Job\""] {
+        assert!(!looks_at(text), "{text}");
+    }
+}

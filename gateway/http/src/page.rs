@@ -1,5 +1,7 @@
 //! Parts of long lists: their order, where one page ends, and prefixes of ids.
 
+use std::cmp::Ordering;
+
 use api::ReadOptions;
 use base::{Index, Uuid};
 use model::JobKey;
@@ -48,6 +50,50 @@ pub(crate) fn page<K: Token, R>(
     rows: impl Iterator<Item = (K, R)>,
     options: &ReadOptions,
 ) -> Result<Page<R>, Failure> {
+    let mut rows = reached(rows, options)?;
+    let order = order(options);
+    let length = options.per_page.map_or(rows.len(), |length| length as usize);
+    if length < rows.len() {
+        // The page and the one after it, instead of sorting everything for each page.
+        rows.select_nth_unstable_by(length, &order);
+        rows.truncate(length + 1);
+    }
+    rows.sort_unstable_by(order);
+    let next = rows.get(length).map(|(key, _)| key.text());
+    rows.truncate(length);
+    Ok(Page { items: rows.into_iter().map(|(_, row)| row).collect(), next })
+}
+
+/// The same of the rows that are meant, which are asked for in their order, and no longer than until the page is full.
+///
+/// # Errors
+/// As for [`page`], and those of `is_meant`.
+pub(crate) fn page_where<K: Token, R>(
+    rows: impl Iterator<Item = (K, R)>,
+    options: &ReadOptions,
+    mut is_meant: impl FnMut(&R) -> Result<bool, Failure>,
+) -> Result<Page<R>, Failure> {
+    let mut rows = reached(rows, options)?;
+    rows.sort_unstable_by(order(options));
+    let length = options.per_page.map_or(rows.len(), |length| length as usize);
+    let mut items = Vec::new();
+    for (key, row) in rows {
+        if !is_meant(&row)? {
+            continue;
+        }
+        if items.len() == length {
+            return Ok(Page { items, next: Some(key.text()) });
+        }
+        items.push(row);
+    }
+    Ok(Page { items, next: None })
+}
+
+/// The rows from the token on that was given.
+fn reached<K: Token, R>(
+    rows: impl Iterator<Item = (K, R)>,
+    options: &ReadOptions,
+) -> Result<Vec<(K, R)>, Failure> {
     let from = match options.next_token.as_str() {
         "" => None,
         text => Some(K::read(text).ok_or_else(|| Failure::invalid("invalid `next_token`"))?),
@@ -57,18 +103,12 @@ pub(crate) fn page<K: Token, R>(
         Some(from) if options.reverse => key <= from,
         Some(from) => key >= from,
     };
-    let order = |a: &(K, R), b: &(K, R)| if options.reverse { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) };
-    let mut rows: Vec<(K, R)> = rows.filter(|(key, _)| reaches(key)).collect();
-    let length = options.per_page.map_or(rows.len(), |length| length as usize);
-    if length < rows.len() {
-        // The page and the one after it, instead of sorting everything for each page.
-        rows.select_nth_unstable_by(length, order);
-        rows.truncate(length + 1);
-    }
-    rows.sort_unstable_by(order);
-    let next = rows.get(length).map(|(key, _)| key.text());
-    rows.truncate(length);
-    Ok(Page { items: rows.into_iter().map(|(_, row)| row).collect(), next })
+    Ok(rows.filter(|(key, _)| reaches(key)).collect())
+}
+
+fn order<K: Token, R>(options: &ReadOptions) -> impl Fn(&(K, R), &(K, R)) -> Ordering {
+    let reverse = options.reverse;
+    move |a, b| if reverse { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) }
 }
 
 /// The start of an id in the form it is looked up by: hexadecimal digits, an even number, with dashes where
@@ -188,6 +228,35 @@ mod tests {
                 assert_eq!(seen, whole.items, "pages of {length}");
             }
         }
+    }
+
+    #[test]
+    fn rows_are_asked_for_in_order_until_the_page_is_full() {
+        let odd = |row: &u64| row % 2 == 1;
+        for reverse in [false, true] {
+            let whole: Vec<u64> = page(keys(), &options(0, "", reverse)).unwrap().items;
+            let wanted: Vec<u64> = whole.into_iter().filter(odd).collect();
+            for length in 0..=4 {
+                let (mut seen, mut token) = (Vec::new(), String::new());
+                loop {
+                    let part =
+                        page_where(keys(), &options(length, &token, reverse), |row| Ok(odd(row))).unwrap();
+                    seen.extend(part.items);
+                    let Some(next) = part.next else { break };
+                    token = next;
+                }
+                assert_eq!(seen, wanted, "pages of {length}");
+            }
+        }
+        let mut asked = Vec::new();
+        let first = page_where(keys(), &options(1, "", false), |row| {
+            asked.push(*row);
+            Ok(odd(row))
+        });
+        assert_eq!((first.unwrap().items, asked), (vec![107], vec![107, 302, 309]));
+        let refused: Result<Page<u64>, _> =
+            page_where(keys(), &options(0, "", false), |_| Err(Failure::invalid("no")));
+        assert!(refused.is_err());
     }
 
     #[test]

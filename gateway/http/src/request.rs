@@ -32,6 +32,7 @@ use api::{Params, ReadOptions};
 use crate::access::{Access, Each, Newcomers, Right, denied, presented};
 use crate::app_state::AppState;
 use crate::error::Failure;
+use crate::page::{self, Page, Token};
 
 /// Largest body of a request. A job of ten thousand groups takes a third of it.
 pub(crate) const BODY_MAX: usize = 16 * 1024 * 1024;
@@ -159,12 +160,34 @@ impl Reading {
         document: impl Fn(&R) -> Value,
     ) -> Result<Vec<R>, Failure> {
         let Some(filter) = &self.filter else { return Ok(rows.collect()) };
-        let is_meant = |row: R| match filter.matches(Schema::nomad(), kind, &document(&row)) {
+        let meant = |row: R| match means(filter, kind, &document(&row)) {
             Ok(true) => Some(Ok(row)),
             Ok(false) => None,
-            Err(why) => Some(Err(Failure::invalid(format!("failed to read result page: {why}")))),
+            Err(failure) => Some(Err(failure)),
         };
-        rows.filter_map(is_meant).collect()
+        rows.filter_map(meant).collect()
+    }
+
+    /// The page that was asked for, of the rows that the filter means. Documents are made in the order of the list, until the
+    /// page is full.
+    ///
+    /// # Errors
+    /// As for [`page::page`] and [`Reading::filtered`].
+    pub(crate) fn page<K: Token, R>(
+        &self,
+        kind: &str,
+        rows: impl Iterator<Item = (K, R)>,
+        document: impl Fn(&R) -> Value,
+    ) -> Result<Page<R>, Failure> {
+        match &self.filter {
+            None => page::page(rows, &self.options),
+            Some(filter) => page::page_where(rows, &self.options, |row| means(filter, kind, &document(row))),
+        }
+    }
+
+    /// Whether there is a filter that looks at this field of documents.
+    pub(crate) fn filters_by(&self, field: &str) -> bool {
+        self.filter.as_ref().is_some_and(|filter| filter.looks_at(field))
     }
 
     /// # Errors
@@ -184,6 +207,11 @@ impl Reading {
         }
         Ok(())
     }
+}
+
+fn means(filter: &Filter, kind: &str, document: &Value) -> Result<bool, Failure> {
+    let meant = filter.matches(Schema::nomad(), kind, document);
+    meant.map_err(|why| Failure::invalid(format!("failed to read result page: {why}")))
 }
 
 fn unreadable(why: filter::ParseError) -> Failure {

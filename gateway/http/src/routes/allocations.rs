@@ -15,7 +15,7 @@ use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::blocking::Changing;
 use crate::error::Failure;
-use crate::page::{Creation, Page, id_prefix, page};
+use crate::page::{Creation, Page, id_prefix};
 use crate::request::{Read, Reading, Write, as_json};
 
 pub(super) fn router() -> Router<AppState> {
@@ -76,17 +76,19 @@ pub(super) fn stub(state: &State, row: &AllocRow) -> AllocationListStub {
 }
 
 fn allocations(state: &State, read: &Reading) -> Result<Page<AllocRow>, Failure> {
-    let options = &read.options;
-    let prefix = id_prefix(&options.prefix)?;
+    let prefix = id_prefix(&read.options.prefix)?;
     let alloc = |row: &AllocRow| state.allocs.get(*row);
     let shown = |row: &AllocRow| read.shows(&state.jobs.get(alloc(row).job).key.namespace);
-    let json = |row: &AllocRow| as_json(&state::alloc::document(state, alloc(row)));
+    let with_job = read.filters_by("Job");
+    let json = |row: &AllocRow| match with_job {
+        true => as_json(&state::alloc::document(state, alloc(row))),
+        false => as_json(&state::alloc::without_job(state, alloc(row))),
+    };
     if prefix.is_empty() {
         let rows = state.allocs.iter().map(|(row, _)| row).filter(shown);
-        let rows = read.filtered("Allocation", rows, json)?.into_iter();
-        return page(rows.map(|row| (Creation(alloc(&row).created, alloc(&row).id.0), row)), options);
+        let rows = rows.map(|row| (Creation(alloc(&row).created, alloc(&row).id.0), row));
+        return read.page("Allocation", rows, json);
     }
     let rows = state.allocs.with_prefix(&prefix).filter(shown);
-    let rows = read.filtered("Allocation", rows, json)?.into_iter();
-    page(rows.map(|row| (alloc(&row).id.0, row)), options)
+    read.page("Allocation", rows.map(|row| (alloc(&row).id.0, row)), json)
 }

@@ -18,7 +18,7 @@ use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::blocking::Changing;
 use crate::error::Failure;
-use crate::page::{Creation, Page, id_prefix, page};
+use crate::page::{Creation, Page, id_prefix};
 use crate::request::{Call, Json, OptionalJson, Read, Reading, Write, as_json};
 
 pub(super) fn router() -> Router<AppState> {
@@ -169,19 +169,17 @@ fn allocs(field: &str, ids: &[String]) -> Result<Vec<AllocId>, Failure> {
 }
 
 fn deployments(state: &State, read: &Reading) -> Result<Page<DeploymentRow>, Failure> {
-    let options = &read.options;
-    let prefix = id_prefix(&options.prefix)?;
+    let prefix = id_prefix(&read.options.prefix)?;
     let known = |row: &DeploymentRow| state.deployments.get(*row);
     let shown = |row: &DeploymentRow| read.shows(&state.jobs.get(known(row).job).key.namespace);
     let json = |row: &DeploymentRow| as_json(&document(state, known(row)));
     if prefix.is_empty() {
         let rows = state.deployments.iter().map(|(row, _)| row).filter(shown);
-        let rows = read.filtered("Deployment", rows, json)?.into_iter();
-        return page(rows.map(|row| (Creation(known(&row).created, known(&row).id.0), row)), options);
+        let rows = rows.map(|row| (Creation(known(&row).created, known(&row).id.0), row));
+        return read.page("Deployment", rows, json);
     }
     let rows = state.deployments.with_prefix(&prefix).filter(shown);
-    let rows = read.filtered("Deployment", rows, json)?.into_iter();
-    page(rows.map(|row| (known(&row).id.0, row)), options)
+    read.page("Deployment", rows.map(|row| (known(&row).id.0, row)), json)
 }
 
 fn not_found() -> Failure {

@@ -15,7 +15,7 @@ use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::blocking::Changing;
 use crate::error::Failure;
-use crate::page::{Creation, Page, id_prefix, page};
+use crate::page::{Creation, Page, id_prefix};
 use crate::request::{Json, Read, Reading, Write, as_json};
 use crate::view::eval::with_related;
 
@@ -148,8 +148,7 @@ fn find(state: &State, id: &str) -> Option<EvalRow> {
 }
 
 fn evaluations(state: &State, read: &Reading) -> Result<Page<EvalRow>, Failure> {
-    let options = &read.options;
-    let prefix = id_prefix(&options.prefix)?;
+    let prefix = id_prefix(&read.options.prefix)?;
     let given = |name| read.params.get(name).filter(|value| !value.is_empty());
     let (status, job) = (given("status"), given("job"));
     read.filter_alone(status.is_some() || job.is_some())?;
@@ -163,10 +162,9 @@ fn evaluations(state: &State, read: &Reading) -> Result<Page<EvalRow>, Failure> 
     let json = |row: &EvalRow| as_json(&document(state, eval(row)));
     if prefix.is_empty() {
         let rows = state.evals.iter().map(|(row, _)| row).filter(shown);
-        let rows = read.filtered("Evaluation", rows, json)?.into_iter();
-        return page(rows.map(|row| (Creation(eval(&row).created, eval(&row).id().0), row)), options);
+        let rows = rows.map(|row| (Creation(eval(&row).created, eval(&row).id().0), row));
+        return read.page("Evaluation", rows, json);
     }
     let rows = state.evals.with_prefix(&prefix).filter(shown);
-    let rows = read.filtered("Evaluation", rows, json)?.into_iter();
-    page(rows.map(|row| (eval(&row).id().0, row)), options)
+    read.page("Evaluation", rows.map(|row| (eval(&row).id().0, row)), json)
 }

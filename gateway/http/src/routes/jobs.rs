@@ -22,7 +22,7 @@ use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::blocking::{Changing, Watched};
 use crate::error::Failure;
-use crate::page::{Page, page};
+use crate::page::Page;
 use crate::request::{self, Json, OptionalJson, Read, Reading, Write};
 use crate::view;
 
@@ -274,13 +274,11 @@ fn submission_of(state: &State, key: &JobKey, number: u64) -> Option<JobSubmissi
 }
 
 fn jobs(state: &State, read: &Reading) -> Result<Page<JobRow>, Failure> {
-    let options = &read.options;
-    let shown = state
-        .jobs
-        .iter()
-        .filter(|(_, job)| read.shows(&job.key.namespace) && job.key.id.starts_with(&options.prefix));
-    let shown = read.filtered("Job", shown, |(_, job)| as_json(job))?;
-    page(shown.into_iter().map(|(row, job)| (job.key.clone(), row)), options)
+    let prefix = &read.options.prefix;
+    let shown = |job: &JobState| read.shows(&job.key.namespace) && job.key.id.starts_with(prefix.as_str());
+    let shown = state.jobs.iter().filter(|(_, job)| shown(job));
+    let rows = shown.map(|(row, job)| (job.key.clone(), row));
+    read.page("Job", rows, |row| as_json(state.jobs.get(*row)))
 }
 
 /// The job as filters look at it.

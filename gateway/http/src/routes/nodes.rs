@@ -22,7 +22,7 @@ use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::blocking::Changing;
 use crate::error::Failure;
-use crate::page::{Page, id_prefix, page};
+use crate::page::{Page, id_prefix};
 use crate::request::{Json, OptionalJson, Read, Reading, Write, as_json};
 use crate::view::node::{Extras, stub};
 
@@ -142,8 +142,8 @@ async fn purge(With(server): With<AppState>, Path(id): Path<String>, write: Writ
 fn nodes(state: &State, read: &Reading) -> Result<Page<NodeRow>, Failure> {
     let prefix = id_prefix(&read.options.prefix)?;
     let rows = state.nodes.with_prefix(&prefix).filter(|row| may_read(state, read, *row));
-    let rows = read.filtered("Node", rows, |row| as_json(&state::node::document(&state.nodes, *row)))?;
-    page(rows.into_iter().map(|row| (state.nodes.cold(row).id.0, row)), &read.options)
+    let rows = rows.map(|row| (state.nodes.cold(row).id.0, row));
+    read.page("Node", rows, |row| as_json(&state::node::document(&state.nodes, *row)))
 }
 
 /// A rule about the pool of a node may take back what one about all nodes gives.

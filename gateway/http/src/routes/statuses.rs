@@ -15,7 +15,7 @@ use crate::access::{ReadJob, Somewhere};
 use crate::answer::Answer;
 use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::page::{Changed, page};
+use crate::page::Changed;
 use crate::request::{Json, Read, Reading};
 use crate::view;
 
@@ -81,10 +81,10 @@ async fn answer(
             None => state.jobs.iter().map(|(_, job)| job).filter(shown).collect(),
             Some(keys) => keys.iter().filter_map(|key| state.jobs.lookup(key)).filter(shown).collect(),
         };
-        let rows = read.filtered("Job", all.into_iter(), |job| jobs::as_json(job))?;
-        let tokens =
-            rows.into_iter().map(|job| (Changed(view::statuses::changed(state, job), job.key.clone()), job));
-        Ok(page(tokens, &read.options)?.map(|job| view::statuses::line(state, job)))
+        let changed = |job: &JobState| Changed(view::statuses::changed(state, job), job.key.clone());
+        let page =
+            read.page("Job", all.into_iter().map(|job| (changed(job), job)), |job| jobs::as_json(job))?;
+        Ok(page.map(|job| view::statuses::line(state, job)))
     };
     server.list(read, index, view).await
 }

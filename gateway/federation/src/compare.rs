@@ -1,17 +1,16 @@
 //! What a list of the authoritative region asks of this one.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use api::{ACLPolicyListStub, ACLTokenListStub};
-use base::{Time, Uuid};
+use base::{Index, Time, Uuid};
 use model::Command;
 use model::document::{ACLRole, ACLToken, Namespace, NodePool};
 use state::State;
 
 /// A list that shows in full what it is about, or what it takes to see whether it differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum List {
+pub enum List {
     Policies,
     Roles,
     Tokens,
@@ -20,14 +19,15 @@ pub(super) enum List {
 }
 
 /// What is to be done, deletions first: names become free.
-#[derive(Default)]
-pub(super) struct Changes {
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
     pub changes: Vec<Change>,
     /// What cannot be done before something else is here.
     pub waits: Option<String>,
 }
 
-pub(super) enum Change {
+#[derive(Debug)]
+pub(crate) enum Change {
     Command(Box<Command>),
     /// The policy of this name is to be read, and set here.
     Policy(String),
@@ -36,10 +36,9 @@ pub(super) enum Change {
 }
 
 impl List {
-    pub(super) const ALL: [List; 5] =
-        [List::Policies, List::Roles, List::Tokens, List::Namespaces, List::Pools];
+    pub const ALL: [List; 5] = [List::Policies, List::Roles, List::Tokens, List::Namespaces, List::Pools];
 
-    pub(super) fn path(self) -> &'static str {
+    pub fn path(self) -> &'static str {
         match self {
             List::Policies => "/v1/acl/policies",
             List::Roles => "/v1/acl/roles",
@@ -49,18 +48,36 @@ impl List {
         }
     }
 
+    /// What it shows, for people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            List::Policies => "policies",
+            List::Roles => "roles",
+            List::Tokens => "tokens",
+            List::Namespaces => "namespaces",
+            List::Pools => "node pools",
+        }
+    }
+
+    /// How new it is in a region that has this state. Whoever waits for something newer misses nothing that it shows.
+    pub fn changed(self, state: &State) -> Index {
+        let changed = match self {
+            List::Policies => state.acl.policies.changed,
+            List::Roles => state.acl.changed(),
+            List::Tokens => state.acl.tokens_changed().max(state.acl.roles.changed),
+            List::Namespaces => state.namespaces.changed,
+            List::Pools => state.pools.changed,
+        };
+        changed.max(Index(1))
+    }
+
     /// # Errors
     /// The list is something else.
-    pub(super) fn compare(
-        self,
-        state: &State,
-        list: &[u8],
-        since_1970: Duration,
-    ) -> Result<Changes, serde_json::Error> {
+    pub(crate) fn compare(self, state: &State, list: &[u8], now: Time) -> Result<Changes, serde_json::Error> {
         Ok(match self {
             List::Policies => policies(state, serde_json::from_slice(list)?),
             List::Roles => roles(state, serde_json::from_slice(list)?),
-            List::Tokens => tokens(state, serde_json::from_slice(list)?, Time::ZERO.plus(since_1970.into())),
+            List::Tokens => tokens(state, serde_json::from_slice(list)?, now),
             List::Namespaces => namespaces(state, serde_json::from_slice(list)?),
             List::Pools => pools(state, serde_json::from_slice(list)?),
         })
@@ -68,11 +85,11 @@ impl List {
 }
 
 impl Changes {
-    pub(super) fn command(&mut self, command: Command) {
+    pub(crate) fn command(&mut self, command: Command) {
         self.changes.push(Change::Command(Box::new(command)));
     }
 
-    pub(super) fn wait(&mut self, why: String) {
+    pub(crate) fn wait(&mut self, why: String) {
         self.waits.get_or_insert(why);
     }
 }

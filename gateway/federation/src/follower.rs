@@ -88,6 +88,11 @@ enum Stage {
     List,
     Logins,
     Policy,
+    /// A policy of a role none of whose policies are here, and the others.
+    Hollow {
+        role: Uuid,
+        policies: Vec<String>,
+    },
     /// A token whose secret is not in the list, and the links that it is to have.
     Token(Box<ACLTokenListStub>),
     Seal(Box<ACLToken>),
@@ -190,6 +195,15 @@ impl Follower {
                 let policy: ACLPolicy = parsed("a policy", &answer.map_err(why)?)?;
                 Ok(self.submit(Command::UpsertAclPolicy(Box::new(policy))))
             }
+            (Stage::Hollow { role, policies }, Outcome::Read(Err(Failure::Gone(_)))) => {
+                self.changes.push_front(Change::Hollow { role, policies });
+                self.next_change()
+            }
+            // It is on its way.
+            (Stage::Hollow { .. }, Outcome::Read(answer)) => {
+                answer.map_err(why)?;
+                self.next_change()
+            }
             (Stage::Token(stub), Outcome::Read(answer)) => {
                 let token: ACLToken = parsed("a token", &answer.map_err(why)?)?;
                 self.seal(ACLToken { policies: stub.policies, roles: stub.roles, ..token })
@@ -255,6 +269,13 @@ impl Follower {
                 let path = format!("/v1/acl/token/{}", stub.accessor_id);
                 Ok(self.enter(Stage::Token(stub), Need::Read(path)))
             }
+            Some(Change::Hollow { role, mut policies }) => Ok(match policies.pop() {
+                Some(name) => {
+                    let path = format!("/v1/acl/policy/{name}");
+                    self.enter(Stage::Hollow { role, policies }, Need::Read(path))
+                }
+                None => self.submit(Command::DeleteAclRole { role }),
+            }),
             None => match self.waits.take() {
                 Some(why) => Err(why),
                 None => {

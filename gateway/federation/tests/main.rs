@@ -1,11 +1,12 @@
 //! A follower, led by hand.
 
-use api::ACLPolicyListStub;
-use base::{Duration, Time};
+use api::{ACLPolicyListStub, ACLTokenListStub};
+use base::{Duration, Time, Uuid};
 use bytes::Bytes;
 use federation::{Answer, Failure, Follower, Need, Outcome, Submitted};
-use model::Command;
-use model::document::{ACLPolicy, ACLToken, Namespace};
+use model::command::CreateAclToken;
+use model::document::{ACLPolicy, ACLRole, ACLRolePolicyLink, ACLToken, Namespace};
+use model::{Command, SealedData, TokenSecret};
 use serde::Serialize;
 use test_world::World;
 
@@ -117,4 +118,77 @@ fn a_token_without_rights_is_not_followed_with() {
     assert_eq!(eu.rest(), Duration::from_secs(1));
     assert!(eu.follower.news().unwrap().starts_with("acl.replication_token: expected a management token"));
     eu.world.check_replay();
+}
+
+fn policy(name: &str) -> Command {
+    Command::UpsertAclPolicy(Box::new(ACLPolicy { name: name.to_string(), ..ACLPolicy::default() }))
+}
+
+fn role(number: u128, name: &str, policy: &str) -> ACLRole {
+    let links = vec![ACLRolePolicyLink { name: policy.to_string() }];
+    let id = Uuid::from(number).to_string();
+    ACLRole { id, name: name.to_string(), policies: links.into(), ..ACLRole::default() }
+}
+
+#[test]
+fn roles_that_have_taken_each_others_names_do_so_here() {
+    let mut us = Following::of("roles");
+    us.world.submit(policy("p")).unwrap();
+    for role in [role(1, "one", "p"), role(2, "two", "p"), role(3, "three", "p")] {
+        us.world.submit(Command::CreateAclRole(Box::new(role))).unwrap();
+    }
+    us.authorized();
+    us.answer(7, &vec![role(1, "two", "p"), role(2, "one", "p"), role(3, "three", "p")]);
+    while let Need::Submit(_) = us.need {
+        us.submit();
+    }
+    assert!(us.rest() < Duration::from_secs(1), "{:?}", us.follower.news());
+    let name = |number: u128| {
+        us.world.state.acl.roles.get(&Uuid::from(number).to_string()).unwrap().document.name.clone()
+    };
+    assert_eq!([name(1), name(2), name(3)], ["two", "one", "three"]);
+    us.world.check_replay();
+}
+
+#[test]
+fn a_role_that_gives_nothing_there_gives_nothing_here() {
+    for is_gone in [true, false] {
+        let mut us = Following::of("roles");
+        us.world.submit(policy("old")).unwrap();
+        us.world.submit(Command::CreateAclRole(Box::new(role(1, "one", "old")))).unwrap();
+        us.authorized();
+        us.answer(7, &vec![role(1, "one", "new")]);
+        assert_eq!(us.path(), "/v1/acl/policy/new");
+        if is_gone {
+            us.give(Outcome::Read(Err(Failure::Gone("gone".to_string()))));
+            us.submit();
+        } else {
+            // It is only not here yet.
+            us.answer(7, &ACLPolicy { name: "new".to_string(), ..ACLPolicy::default() });
+        }
+        assert_eq!(us.world.state.acl.roles.names().is_empty(), is_gone);
+        assert_eq!(us.rest(), Duration::from_secs(1));
+        us.world.check_replay();
+    }
+}
+
+#[test]
+fn a_token_that_gives_nothing_there_is_not_here() {
+    let mut us = Following::of("tokens");
+    let accessor = Uuid::from(9);
+    let token = ACLToken {
+        accessor_id: accessor.to_string(),
+        kind: ACLToken::CLIENT.to_string(),
+        global: true,
+        policies: vec!["p".to_string()].into(),
+        ..ACLToken::default()
+    };
+    let sealed = SealedData { key: accessor, bytes: Vec::new() };
+    let created = CreateAclToken { token: token.clone(), secret: TokenSecret { digest: [1; 32], sealed } };
+    us.world.submit(Command::CreateAclToken(Box::new(created))).unwrap();
+    us.authorized();
+    us.answer(7, &vec![ACLTokenListStub::from(ACLToken { policies: Vec::new().into(), ..token })]);
+    us.submit();
+    assert!(us.world.state.acl.token(accessor).is_none());
+    us.world.check_replay();
 }

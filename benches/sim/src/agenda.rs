@@ -28,6 +28,17 @@ impl<E> Agenda<E> {
         self.due.insert((at, self.entered), event);
     }
 
+    /// When the next event is due.
+    pub fn next(&self) -> Option<Time> {
+        self.due.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Moves time on to what happened elsewhere. Nothing may be due before.
+    pub fn advance(&mut self, to: Time) {
+        assert!(self.next().is_none_or(|next| next >= to), "time does not pass over what is due");
+        self.now = self.now.max(to);
+    }
+
     /// Moves time on to the next event.
     pub fn take_next(&mut self) -> Option<E> {
         let ((at, _), event) = self.due.pop_first()?;

@@ -4,7 +4,7 @@ use base::Duration;
 
 use crate::fact::Violation;
 use crate::planted::Bug;
-use crate::{model, replicated};
+use crate::{model, regions, replicated};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
@@ -12,6 +12,8 @@ pub enum Layer {
     Model,
     /// The log itself: consensus and the segment store.
     Log,
+    /// Several regions, each of which is a whole cluster of the first layer.
+    Regions,
 }
 
 /// What to run.
@@ -46,12 +48,13 @@ impl Run {
 }
 
 impl Layer {
-    pub const ALL: [Layer; 2] = [Layer::Model, Layer::Log];
+    pub const ALL: [Layer; 3] = [Layer::Model, Layer::Log, Layer::Regions];
 
     pub fn name(self) -> &'static str {
         match self {
             Layer::Model => "model",
             Layer::Log => "log",
+            Layer::Regions => "regions",
         }
     }
 
@@ -60,6 +63,7 @@ impl Layer {
         match self {
             Layer::Model => model::run(run),
             Layer::Log => replicated::run(run),
+            Layer::Regions => regions::run(run),
         }
     }
 }

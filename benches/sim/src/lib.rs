@@ -2,9 +2,10 @@
 //!
 //! A [`layer`] runs what is real over what is simulated, and shows the checks what happens as [`fact::Fact`]s. The first
 //! is [`model`]: everything above the log, over a log that loses what it may. The second is [`replicated`]: the log itself,
-//! over disks and links that fail. Shared by both: [`workload`], [`invariants`], [`oracles`] over the [`witness`] and the
+//! over disks and links that fail. The third is [`regions`]: several of the first, which
+//! follow one of them. Shared by all: [`workload`], [`invariants`], [`oracles`] over the [`witness`] and the
 //! [`story`]. No clock is read here, no entropy is drawn, no thread is started: the same seed gives the same steps. Read
-//! `model/world.rs` and `replicated/world.rs` first.
+//! `model/world.rs`, `replicated/world.rs` and `regions/world.rs` first.
 
 pub mod agenda;
 pub mod bookmark;
@@ -18,6 +19,7 @@ pub mod options;
 pub mod oracles;
 pub mod panics;
 pub mod planted;
+pub mod regions;
 pub mod replicated;
 pub mod shown;
 pub mod story;

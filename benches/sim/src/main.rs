@@ -6,8 +6,9 @@ use anyhow::{Context, bail};
 use base::Duration;
 use sim::layer::{Layer, Run, Verdict};
 
-const USAGE: &str = "sim (--seed N | --seeds A..B) [--layer model|log] [--story] [--steps MAX]
-  --layer  model: everything above the log, over a model of it; log: consensus and the store; both unless one is named
+const USAGE: &str = "sim (--seed N | --seeds A..B) [--layer model|log|regions] [--story] [--steps MAX]
+  --layer  model: everything above the log, over a model of it; log: consensus and the store; regions: several clusters and
+           the links between them; all unless one is named
   --story  tell every step of a single seed; a seed that fails always tells its last ones
   --steps  stop after so many steps";
 
@@ -86,7 +87,7 @@ fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
             "--layer" => {
                 let name = value()?;
                 let named = Layer::ALL.into_iter().find(|layer| layer.name() == name);
-                asked.layers = vec![named.context("--layer: expected model or log")?];
+                asked.layers = vec![named.context("--layer: expected model, log or regions")?];
             }
             "--steps" => asked.steps_max = value()?.parse().context("--steps: a number was expected")?,
             "--story" => asked.story = true,

@@ -81,6 +81,14 @@ pub enum Bug {
     DeafToDeposition,
     /// An image is kept as that of the index before its own.
     ImageMisnamed,
+    /// What is gone in the authoritative region is not deleted in others.
+    DeletionsOverlooked,
+    /// An answer of another region that does not come is waited for without end.
+    WaitsForEver,
+    /// Only who leads a region first follows the authoritative one.
+    FollowsFirstOnly,
+    /// A region that says nothing is taken for done with its part of a job.
+    SilentIsDone,
 }
 
 impl Bug {
@@ -114,6 +122,10 @@ impl Bug {
         Bug::ForgetfulRetry,
         Bug::CursorOffByOne,
     ];
+
+    /// Those that sit between regions.
+    pub const REGIONS: [Bug; 4] =
+        [Bug::DeletionsOverlooked, Bug::WaitsForEver, Bug::FollowsFirstOnly, Bug::SilentIsDone];
 
     /// Those that sit in the leader's controllers.
     pub const CONTROLLERS: [Bug; 7] = [

@@ -86,6 +86,11 @@ fn every_bug_planted_in_the_seams_of_the_log_is_found() {
 }
 
 #[test]
+fn every_bug_planted_between_regions_is_found() {
+    all_are_found(Layer::Regions, &Bug::REGIONS);
+}
+
+#[test]
 fn every_bug_planted_in_the_controllers_is_found() {
     all_are_found(Layer::Model, &Bug::CONTROLLERS);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::response::Response;
+use federation::rollouts::RolloutQuery;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_gateway::{ClusterAdmin, REGION, RegionError, Regions};
@@ -15,7 +16,6 @@ use wire::messages::method;
 use wire::{Frames, PeerIdentity, RpcError};
 
 use crate::cluster::Cluster;
-use crate::rollouts::RolloutQuery;
 use crate::server_connections::{ServerConnections, method as server_method};
 
 /// Requests that may be on their way to other regions at the same time, blocking reads and streams among them. One more is

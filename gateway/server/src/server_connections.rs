@@ -27,7 +27,7 @@ pub mod method {
     pub const PASS: &str = "Sojourn.Pass/";
     /// [`crate::cluster::PeerQuery`] to [`crate::cluster::PeerInfo`].
     pub const PEER_INFO: &str = "Sojourn.Who";
-    /// [`crate::rollouts::RolloutQuery`] to how far the region is with the job. Servers of other regions may ask this too.
+    /// [`federation::rollouts::RolloutQuery`] to how far the region is with the job. Servers of other regions may ask this too.
     pub const ROLLOUT: &str = "Sojourn.Rollout";
     /// [`crate::cluster::AdminRequest`] to [`crate::cluster::AdminResult`].
     pub const ADMIN: &str = "Sojourn.Order";

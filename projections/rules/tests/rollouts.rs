@@ -81,6 +81,23 @@ impl Region {
     }
 }
 
+/// F65.
+#[test]
+fn a_new_version_ends_the_deployment_of_the_one_before() {
+    use Status::{Blocked, Cancelled, Failed, Initializing, Paused, Pending, Running, Successful};
+    for status in [Initializing, Pending, Running, Paused, Blocked, Failed, Successful] {
+        let mut region = Region::with(job(1, "", "first"), status);
+        let before = region.deployment().id;
+        region.0.submit(Command::RegisterJob(Box::new(RegisterJob::new(job(1, "", "second"))))).unwrap();
+        let ended = region.0.state.deployments.lookup(before).unwrap();
+        let is_over = [Failed, Successful].contains(&status);
+        assert_eq!(ended.status, if is_over { status } else { Cancelled });
+        assert_eq!(region.deployment().status, Initializing);
+        assert_ne!(region.deployment().id, before);
+        region.0.check_replay();
+    }
+}
+
 /// F61.
 #[test]
 fn a_region_begins_when_few_enough_before_it_are_under_way() {

@@ -326,6 +326,24 @@ fn failed_canaries_are_replaced_as_canaries_while_attempts_are_left() {
     }
 }
 
+/// F66.
+#[test]
+fn canaries_end_when_a_newer_version_begins_in_several_regions() {
+    let mut world = trying_out();
+    let tried = canaries(&world);
+    assert_eq!(tried.len(), 2);
+    let eval = world.register(service(10).with(rolling(2, 2)).with(|job: &mut Job| {
+        destructive(job);
+        job.priority = Some(60);
+    }));
+    begin(&mut world, true, DeploymentStatus::Initializing, 10);
+    let outcome = world.settle(eval);
+    let stopped: Vec<AllocId> =
+        outcome.settlement.plan.stopped.iter().flat_map(|event| event.allocs.clone()).collect();
+    assert_eq!(stopped, tried);
+    assert_eq!(world.wanted().len(), 10);
+}
+
 /// F15.
 #[test]
 fn a_paused_deployment_gets_no_canaries_yet() {

@@ -12,7 +12,14 @@ use model::{Command, NodeId, Request};
 pub enum Party {
     Client(usize),
     Node(usize),
-    Worker { server: usize, worker: usize },
+    Worker {
+        server: usize,
+        worker: usize,
+    },
+    /// What a server does in the name of other regions, or because of them.
+    Federation {
+        server: usize,
+    },
 }
 
 /// An end of a link.
@@ -28,7 +35,7 @@ impl Party {
         match self {
             Party::Client(client) => Place::Client(client),
             Party::Node(node) => Place::Node(node),
-            Party::Worker { server, .. } => Place::Server(server),
+            Party::Worker { server, .. } | Party::Federation { server } => Place::Server(server),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Read `world.rs` first, then `server.rs` for what is real in a server, `log.rs` for what is not.
 
-mod call;
-mod client;
+pub(crate) mod call;
+pub(crate) mod client;
 mod faults;
 mod images;
 mod leadership;
@@ -12,10 +12,10 @@ mod network;
 mod node;
 mod operations;
 mod readers;
-mod rest;
-mod server;
+pub(crate) mod rest;
+pub(crate) mod server;
 mod task;
 mod worker;
-mod world;
+pub(crate) mod world;
 
 pub use world::run;

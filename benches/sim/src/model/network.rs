@@ -108,6 +108,12 @@ impl World {
                 self.flush_node(node);
                 Ok(())
             }
+            Party::Federation { server } => {
+                if self.servers[server].up {
+                    self.heard.push((number, reply));
+                }
+                Ok(())
+            }
             // Late, or twice: nobody waits for it any more.
             Party::Client(_) | Party::Worker { .. } => Ok(()),
         }

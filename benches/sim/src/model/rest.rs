@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use base::{Duration, Index, Time};
 use model::{
-    AllocId, Batch, ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobKey, JobType,
-    NodeStatus, SchedulerRules,
+    AllocId, Batch, ClientStatus, Command, DeploymentId, DeploymentStatus, Desired, EvalStatus, JobKey,
+    JobType, NodeStatus, SchedulerRules,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -29,8 +29,25 @@ const LAUNCHES_WATCHED: Duration = Duration::from_secs(240);
 /// Their schedule, a look of the leader's, and room.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(90);
 
+/// What everything waits for before it is looked at for the last time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    #[default]
+    None,
+    /// Other regions cannot be reached: what waits for them may be open.
+    Unreachable,
+    /// They are reached again, and not yet heard.
+    Reachable,
+}
+
 #[derive(Default)]
 pub struct Settling {
+    pub others: Others,
+    /// Deployments that wait for another region, which waits for room.
+    pub excused: BTreeSet<DeploymentId>,
+    /// All that does not wait for others had settled.
+    pub settled: bool,
+
     since: Time,
     until: Time,
     rounds: u32,
@@ -50,6 +67,9 @@ impl World {
     }
 
     pub fn look_whether_at_rest(&mut self) -> Result<(), Violation> {
+        if self.over {
+            return Ok(());
+        }
         self.agenda.after(LOOK_EVERY, Event::LookWhetherAtRest);
         if self.rest.rounds > 0 && self.rest.asked < self.options.jobs {
             return self.ask_for_evaluation();
@@ -65,6 +85,10 @@ impl World {
             let within = SETTLES_WITHIN.0 / 1_000_000_000;
             let sentence = format!("in calm everything settles within {within} s");
             return Err(Violation { sentence, how });
+        }
+        self.rest.settled = true;
+        if self.rest.others != Others::None {
+            return Ok(());
         }
         if self.rest.rounds == 1 {
             self.nobody_waited_in_vain()?;
@@ -221,7 +245,7 @@ impl World {
         if let Some((key, _)) = state.variables.iter().find(|(_, variable)| variable.lock.is_some()) {
             return Err(format!("{key} is still locked"));
         }
-        deployments_are_over(state)?;
+        deployments_are_over(state, &self.rest)?;
         evaluations_are_over(state, self.true_time())?;
         self.what_is_wanted_runs(state)
     }
@@ -269,6 +293,9 @@ impl World {
             if kind.is_batch() || kind.is_per_node() || state.evals.blocked_of(row).is_some() {
                 continue;
             }
+            if self.waits_for_others(state, job) {
+                continue;
+            }
             for group in &job.current().job.task_groups {
                 let name = group.name.as_deref().unwrap_or_default();
                 let allocs = job.allocs.iter().map(|row| state.allocs.get(*row));
@@ -282,6 +309,14 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Its part in this region is not to run before others have done theirs.
+    fn waits_for_others(&self, state: &State, job: &JobState) -> bool {
+        let excused = |id: &DeploymentId| self.rest.excused.contains(id);
+        let mut deployments = job.deployments.iter().map(|row| state.deployments.get(*row).id);
+        job.current().job.rollout().is_some()
+            && (self.rest.others == Others::Unreachable || deployments.any(|id| excused(&id)))
     }
 
     /// Some of the group failed as often as its policy allows.
@@ -329,17 +364,26 @@ fn is_short(state: &State, group: &GroupProgress) -> bool {
 }
 
 /// None waits for an operator or for a deadline, and none stays open that has all it wants.
-fn deployments_are_over(state: &State) -> Result<(), String> {
+fn deployments_are_over(state: &State, rest: &Settling) -> Result<(), String> {
+    let waits_for_others = |one: &Deployment| {
+        rest.excused.contains(&one.id) || rest.others == Others::Unreachable && one.is_multiregion
+    };
     for (_, deployment) in state.deployments.iter().filter(|(_, one)| one.is_active() && !one.gone) {
+        if waits_for_others(deployment) {
+            continue;
+        }
         let waits = state::deployment::next_deadline(deployment).is_some();
-        let short = deployment.groups.values().any(|group| is_short(state, group));
-        // A group that finds no place keeps it open, also if the group is not a part of it.
-        let stuck = short || state.evals.blocked_of(deployment.job).is_some();
-        if waits || !stuck || next_push(state, deployment).is_some() {
+        if waits || !is_stuck(state, deployment) || next_push(state, deployment).is_some() {
             return Err(format!("deployment {} is {}", deployment.id, deployment.status));
         }
     }
     Ok(())
+}
+
+/// A group that finds no place keeps it open, also if the group is not a part of it.
+pub(crate) fn is_stuck(state: &State, deployment: &Deployment) -> bool {
+    let short = deployment.groups.values().any(|group| is_short(state, group));
+    short || state.evals.blocked_of(deployment.job).is_some()
 }
 
 /// The newest deployment of the job failed: what it did not place is not placed.

@@ -7,7 +7,7 @@ use base::{Duration, Rng, Time};
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 
-use super::call::Place;
+use super::call::{Place, Reply};
 use super::client::Client;
 use super::faults::Fault;
 use super::log::ModelLog;
@@ -34,7 +34,7 @@ const START: Time = Time::from_secs(1_000_000);
 const WAKES_MAX: u32 = 1_000;
 
 /// Everything that can be due.
-pub(super) enum Event {
+pub(crate) enum Event {
     /// Some of what is in flight is committed.
     Commit,
     /// A server is notified of commits.
@@ -71,7 +71,7 @@ pub(super) enum Event {
     LookWhetherAtRest,
 }
 
-pub(super) struct World {
+pub(crate) struct World {
     pub bug: Option<Bug>,
     pub options: Options,
     pub agenda: Agenda<Event>,
@@ -94,6 +94,8 @@ pub(super) struct World {
     pub drift_chance: Rng,
     pub work_chance: Rng,
     pub calls: u64,
+    /// Answers to what servers asked in the name of other regions, by the number of the call.
+    pub heard: Vec<(u64, Reply)>,
     pub ops: u64,
     /// Nothing is committed before this.
     pub stalled_until: Time,
@@ -114,7 +116,7 @@ pub(super) struct World {
 /// Runs one seed to its end or to the first sentence that does not hold.
 pub fn run(run: Run) -> Verdict {
     let listening = panics::listen();
-    let mut world = World::new(run);
+    let mut world = World::new(run, Options::draw(run.seed));
     world.begin();
     let mut violation = None;
     while violation.is_none() && !world.over {
@@ -135,9 +137,8 @@ pub fn run(run: Run) -> Verdict {
 }
 
 impl World {
-    fn new(run: Run) -> World {
+    pub fn new(run: Run, options: Options) -> World {
         let Run { seed, bug, .. } = run;
-        let options = Options::draw(seed);
         let mut log = ModelLog::default();
         log.fenceless = bug == Some(Bug::NoTermFence);
         let settings = settings(&options, bug);
@@ -164,6 +165,7 @@ impl World {
             drift_chance: Rng::stream(seed, "speeds of clocks"),
             work_chance: Rng::stream(seed, "workload"),
             calls: 0,
+            heard: Vec::new(),
             ops: 0,
             stalled_until: START,
             commit_due: false,
@@ -182,7 +184,7 @@ impl World {
         }
     }
 
-    fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.call_election(Duration::from_millis(500));
         // Nobody has anything to check about servers that have not begun.
         self.draw_speeds().expect("clocks begin to run");
@@ -201,7 +203,7 @@ impl World {
     }
 
     /// The next thing happens. A panic in what is real is a violation too: there a fact was contradicted.
-    fn step(&mut self, listening: &Listening) -> Result<(), Violation> {
+    pub fn step(&mut self, listening: &Listening) -> Result<(), Violation> {
         let Some(event) = self.agenda.take_next() else {
             self.over = true;
             return Ok(());

@@ -93,7 +93,8 @@ impl Writes {
         let (request, index) = (folded.record.request, folded.batch.index);
         for event in folded.events {
             let Event::JobRegistered(e) = event else { continue };
-            let value = value_of(&e.document.read()).unwrap_or_default();
+            // Jobs of several regions are no registers: each region has its part.
+            let Some(value) = value_of(&e.document.read()) else { continue };
             if folded.record.kind != REGISTER_JOB {
                 // A scaled job, a dispatched child, or a deployment that went back to an older version.
                 self.changed_otherwise(&e.key, value, folded);

@@ -76,5 +76,5 @@ fn may_know(read: &Reading, namespace: &str) -> bool {
 }
 
 fn changed(state: &State) -> Index {
-    state.namespaces.changed.max(Index(1))
+    federation::List::Namespaces.changed(state)
 }

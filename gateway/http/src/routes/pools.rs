@@ -119,5 +119,5 @@ fn no_prefix(read: &Reading) -> Result<(), Failure> {
 
 /// Two of them came with the cluster.
 fn changed(state: &State) -> Index {
-    state.pools.changed.max(Index(1))
+    federation::List::Pools.changed(state)
 }

@@ -34,7 +34,6 @@ use wire::{Bytes, Connection, Handler, Opening, PeerIdentity, RemoteError, Remot
 
 use crate::cluster::{Cluster, PeerInfo, PeerQuery};
 use crate::node_router::NodeRouter;
-use crate::rollouts;
 use crate::server_calls::ServerCalls;
 use crate::server_connections::{method, unwrapped, wrapped};
 use polls::Polls;
@@ -193,7 +192,8 @@ impl Rpc {
             }
             method::PEER_INFO => answer(&body, async |query| Ok(self.introduce(&query).await)).await,
             method::ROLLOUT => {
-                answer(&body, async |query| Ok(rollouts::progress(&self.control.state(), &query))).await
+                answer(&body, async |query| Ok(federation::rollouts::progress(&self.control.state(), &query)))
+                    .await
             }
             method::ADMIN => answer(&body, async |request| Ok(self.cluster.execute(request).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,

@@ -7,6 +7,7 @@ use model::event::{DeploymentCreated, EvalCreated, Event};
 use model::{DeploymentId, DeploymentStatus, JobKey, Rejection};
 use state::State;
 use state::deployment::Deployment;
+use state::job::JobState;
 
 use super::decide::{active, changed, evaluation, fail, known, refused};
 use super::texts;
@@ -38,6 +39,14 @@ pub(crate) fn begun(
         groups: Vec::new(),
     };
     Some(created.into())
+}
+
+/// The end of those that a new deployment takes the place of. The scheduler looks at the newest one alone, and ends others only in
+/// the moment when it makes one itself.
+pub(crate) fn superseded(state: &State, job: &JobState) -> Vec<Event> {
+    let known = job.deployments.iter().map(|row| state.deployments.get(*row));
+    let active = known.filter(|known| known.is_active());
+    active.map(|known| changed(known, DeploymentStatus::Cancelled, texts::NEWER_VERSION)).collect()
 }
 
 /// Does what follows from how far the others are: begins, ends, or fails with them.

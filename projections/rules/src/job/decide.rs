@@ -68,7 +68,10 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
             document,
             submission: request.submission.as_ref().map_or_else(Doc::default, Doc::of),
         }));
-        events.extend(rollout::begun(ctx, &key, version, priority, &job));
+        if let Some(begun) = rollout::begun(ctx, &key, version, priority, &job) {
+            events.extend(stored.into_iter().flat_map(|stored| rollout::superseded(state, stored)));
+            events.push(begun);
+        }
     }
     if runs_at_once(&job) {
         let eval = eval::new(ctx, &key, kind, priority, Trigger::JobRegister);

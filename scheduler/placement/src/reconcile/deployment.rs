@@ -22,7 +22,7 @@ const PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
 /// The newest deployment of the job: either an old one, or the one of the current version.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rollout<'a> {
-    /// Of another version, or successful: no allocation joins it any more.
+    /// Of another version, or successful: no allocation joins it any more. Beside a current one only in a job of several regions.
     pub old: Option<&'a Deployment>,
     /// Of the current version. It may have failed.
     pub current: Option<&'a Deployment>,
@@ -38,7 +38,15 @@ impl<'a> Rollout<'a> {
         if over || !job.is_wanted() || !newest.is_of(job.current()) {
             Rollout { old: Some(newest), current: None }
         } else {
-            Rollout { old: None, current: Some(newest) }
+            let before = || job.deployments.iter().rev().skip(1).map(|row| state.deployments.get(*row));
+            let left_canaries = |old: &&Deployment| {
+                let mut groups = old.groups.values();
+                !old.is_of(job.current())
+                    && groups.any(|group| !group.promoted && !group.placed_canaries.is_empty())
+            };
+            // One of several regions begins with its version: nobody has seen to what one before has left behind.
+            let old = newest.is_multiregion.then(|| before().find(left_canaries)).flatten();
+            Rollout { old, current: Some(newest) }
         }
     }
 

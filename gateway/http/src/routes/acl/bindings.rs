@@ -89,5 +89,5 @@ async fn remove(With(server): With<AppState>, Path(id): Path<String>, write: Wri
 
 /// What a rule gives depends on its auth method: who waits for rules, as other regions do, waits for both.
 fn changed(state: &State) -> Index {
-    state.acl.logins_changed().max(Index(1))
+    federation::logins_changed(state)
 }

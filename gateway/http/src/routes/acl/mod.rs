@@ -69,7 +69,7 @@ async fn own_access(With(server): With<AppState>, call: Call<Each>) -> Answer {
 
 /// Policies and roles, and whose they are.
 fn changed(state: &State) -> Index {
-    state.acl.changed().max(Index(1))
+    federation::List::Roles.changed(state)
 }
 
 pub(super) fn new_id() -> Uuid {

@@ -3,7 +3,7 @@ use api::{ACLPolicyListStub, AclPolicyRead};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
-use base::Index;
+use federation::List;
 use model::Command;
 use model::document::ACLPolicy;
 use state::State;
@@ -41,8 +41,7 @@ async fn list(With(server): With<AppState>, read: Read<Each>) -> Answer {
     };
     // Which policies are the caller's own may change with its token.
     let manages = read.access.acl.is_management();
-    let index =
-        move |state: &State| if manages { state.acl.policies.changed.max(Index(1)) } else { changed(state) };
+    let index = move |state: &State| if manages { List::Policies.changed(state) } else { changed(state) };
     server.list(read, index, view).await
 }
 

@@ -267,5 +267,5 @@ fn reset_index(file: &FilePath) -> Result<Option<Index>, Failure> {
 }
 
 fn changed(state: &State) -> Index {
-    state.acl.tokens_changed().max(state.acl.roles.changed).max(Index(1))
+    federation::List::Tokens.changed(state)
 }

@@ -1,17 +1,16 @@
 //! What a list of the authoritative region asks of this one.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{ACLPolicyListStub, ACLTokenListStub};
-use base::{Time, Uuid};
+use base::{Index, Time, Uuid};
 use model::Command;
 use model::document::{ACLRole, ACLToken, Namespace, NodePool};
 use state::State;
 
 /// A list that shows in full what it is about, or what it takes to see whether it differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum List {
+pub enum List {
     Policies,
     Roles,
     Tokens,
@@ -20,26 +19,31 @@ pub(super) enum List {
 }
 
 /// What is to be done, deletions first: names become free.
-#[derive(Default)]
-pub(super) struct Changes {
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
     pub changes: Vec<Change>,
     /// What cannot be done before something else is here.
     pub waits: Option<String>,
 }
 
-pub(super) enum Change {
+#[derive(Debug)]
+pub(crate) enum Change {
     Command(Box<Command>),
     /// The policy of this name is to be read, and set here.
     Policy(String),
     /// The same of a token, whose secret is not in lists. It is to have these links.
     Token(Box<ACLTokenListStub>),
+    /// None of the policies of a role are here. If there are none there either, it gives nothing, and is not to be here.
+    Hollow {
+        role: Uuid,
+        policies: Vec<String>,
+    },
 }
 
 impl List {
-    pub(super) const ALL: [List; 5] =
-        [List::Policies, List::Roles, List::Tokens, List::Namespaces, List::Pools];
+    pub const ALL: [List; 5] = [List::Policies, List::Roles, List::Tokens, List::Namespaces, List::Pools];
 
-    pub(super) fn path(self) -> &'static str {
+    pub fn path(self) -> &'static str {
         match self {
             List::Policies => "/v1/acl/policies",
             List::Roles => "/v1/acl/roles",
@@ -49,18 +53,36 @@ impl List {
         }
     }
 
+    /// What it shows, for people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            List::Policies => "policies",
+            List::Roles => "roles",
+            List::Tokens => "tokens",
+            List::Namespaces => "namespaces",
+            List::Pools => "node pools",
+        }
+    }
+
+    /// How new it is in a region that has this state. Whoever waits for something newer misses nothing that it shows.
+    pub fn changed(self, state: &State) -> Index {
+        let changed = match self {
+            List::Policies => state.acl.policies.changed,
+            List::Roles => state.acl.changed(),
+            List::Tokens => state.acl.tokens_changed().max(state.acl.roles.changed),
+            List::Namespaces => state.namespaces.changed,
+            List::Pools => state.pools.changed,
+        };
+        changed.max(Index(1))
+    }
+
     /// # Errors
     /// The list is something else.
-    pub(super) fn compare(
-        self,
-        state: &State,
-        list: &[u8],
-        since_1970: Duration,
-    ) -> Result<Changes, serde_json::Error> {
+    pub(crate) fn compare(self, state: &State, list: &[u8], now: Time) -> Result<Changes, serde_json::Error> {
         Ok(match self {
             List::Policies => policies(state, serde_json::from_slice(list)?),
             List::Roles => roles(state, serde_json::from_slice(list)?),
-            List::Tokens => tokens(state, serde_json::from_slice(list)?, Time::ZERO.plus(since_1970.into())),
+            List::Tokens => tokens(state, serde_json::from_slice(list)?, now),
             List::Namespaces => namespaces(state, serde_json::from_slice(list)?),
             List::Pools => pools(state, serde_json::from_slice(list)?),
         })
@@ -68,11 +90,11 @@ impl List {
 }
 
 impl Changes {
-    pub(super) fn command(&mut self, command: Command) {
+    pub(crate) fn command(&mut self, command: Command) {
         self.changes.push(Change::Command(Box::new(command)));
     }
 
-    pub(super) fn wait(&mut self, why: String) {
+    pub(crate) fn wait(&mut self, why: String) {
         self.waits.get_or_insert(why);
     }
 }
@@ -92,7 +114,7 @@ fn policies(state: &State, there: Vec<ACLPolicyListStub>) -> Changes {
     changes
 }
 
-fn roles(state: &State, there: Vec<ACLRole>) -> Changes {
+fn roles(state: &State, mut there: Vec<ACLRole>) -> Changes {
     let mut changes = Changes::default();
     let ids: BTreeSet<&str> = there.iter().map(|role| role.id.as_str()).collect();
     for id in state.acl.roles.names().into_iter().filter(|id| !ids.contains(id)) {
@@ -100,29 +122,58 @@ fn roles(state: &State, there: Vec<ACLRole>) -> Changes {
             changes.command(Command::DeleteAclRole { role });
         }
     }
-    for mut role in there {
+    let mut missing: Vec<Vec<String>> = Vec::new();
+    for role in &mut there {
         // A policy that is not here gives nothing, and may be on its way.
-        role.policies.retain(|link| {
-            let is_here = state.acl.policies.exists(&link.name);
-            if !is_here {
-                changes.wait(format!("role {}: policy {} is not here", role.id, link.name));
-            }
-            is_here
-        });
+        let (here, not): (Vec<_>, Vec<_>) = std::mem::take(&mut role.policies.0)
+            .into_iter()
+            .partition(|link| state.acl.policies.exists(&link.name));
+        if let Some(link) = not.first() {
+            changes.wait(format!("role {}: policy {} is not here", role.id, link.name));
+        }
+        missing.push(not.into_iter().map(|link| link.name).collect());
+        role.policies = here.into();
         role.policies.sort();
         role.policies.dedup();
+    }
+    make_room(state, &there, &mut changes);
+    for (role, policies) in there.into_iter().zip(missing) {
         let own = state.acl.roles.get(&role.id).map(|own| &own.document);
         let is_same = |own: &ACLRole| {
             (&own.name, &own.description, &own.policies) == (&role.name, &role.description, &role.policies)
         };
-        match own {
-            _ if role.policies.is_empty() => {}
-            None => changes.command(Command::CreateAclRole(Box::new(role))),
-            Some(own) if !is_same(own) => changes.command(Command::UpdateAclRole(Box::new(role))),
-            Some(_) => {}
+        match (own, role.id.parse()) {
+            (None, _) if role.policies.is_empty() => {}
+            (Some(_), Ok(id)) if role.policies.is_empty() => {
+                changes.changes.push(Change::Hollow { role: id, policies });
+            }
+            (None, _) => changes.command(Command::CreateAclRole(Box::new(role))),
+            (Some(own), _) if !is_same(own) => changes.command(Command::UpdateAclRole(Box::new(role))),
+            (Some(_), _) => {}
         }
     }
     changes
+}
+
+/// A name can be taken once its holder has another one. Two may have taken each other's, so a holder that is to have another name
+/// is called by its id until its turn comes.
+fn make_room(state: &State, there: &[ACLRole], changes: &mut Changes) {
+    let names: BTreeMap<&str, &str> =
+        there.iter().map(|role| (role.name.as_str(), role.id.as_str())).collect();
+    for id in state.acl.roles.names() {
+        let Some(own) = state.acl.roles.get(id).map(|own| &own.document) else { continue };
+        let stays = there.iter().any(|role| role.id == id);
+        let is_taken = names.get(own.name.as_str()).is_some_and(|by| *by != id);
+        if !stays || !is_taken {
+            continue;
+        }
+        let mut moved = ACLRole { name: id.to_string(), ..own.clone() };
+        moved.policies.retain(|link| state.acl.policies.exists(&link.name));
+        match id.parse() {
+            Ok(role) if moved.policies.is_empty() => changes.command(Command::DeleteAclRole { role }),
+            _ => changes.command(Command::UpdateAclRole(Box::new(moved))),
+        }
+    }
 }
 
 /// Those of one region alone are its own business.
@@ -150,10 +201,16 @@ fn tokens(state: &State, there: Vec<ACLTokenListStub>, now: Time) -> Changes {
         });
         let gives_nothing =
             token.kind == ACLToken::CLIENT && token.policies.is_empty() && token.roles.is_empty();
-        if has_ended || gives_nothing {
+        if has_ended {
             continue;
         }
         match state::acl::token(&state.acl, accessor) {
+            None if gives_nothing => {}
+            // Whatever it gave here is not what it gives there.
+            Some(own) if own.global && gives_nothing => {
+                changes.command(Command::DeleteAclTokens { accessors: vec![accessor] });
+            }
+            Some(_) if gives_nothing => {}
             None => changes.changes.push(Change::Token(Box::new(token))),
             Some(own) if own.global && !has_same_links(&own, &token) => {
                 let wanted =

@@ -137,18 +137,6 @@ async fn tasks_of_a_plugin_run_as_those_of_other_drivers() {
     agent.shutdown().await;
 }
 
-/// Until something is found, which has to be asked for.
-async fn eventually_async<T>(mut found: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = std::time::Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = found().await {
-            return found;
-        }
-        assert!(std::time::Instant::now() < deadline, "it did not happen");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_plugin_refuses_is_said_as_it_says_it() {
     let (base, servers) = (PluginBase::new(), FakeServers::new());

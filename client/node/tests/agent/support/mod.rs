@@ -55,6 +55,18 @@ pub fn eventually_within<T>(patience: Duration, what: &str, mut found: impl FnMu
     }
 }
 
+/// The same for what has to be asked for.
+pub async fn eventually_async<T>(mut found: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = found().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "it did not happen");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// A directory for one node. Tasks outlive agents, so also a failed test's; not this directory's, though.
 pub struct Base(tempfile::TempDir);
 

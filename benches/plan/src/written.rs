@@ -61,11 +61,13 @@ impl WrittenLog {
 
     /// Its nodes report that it is complete, and it is stopped.
     pub fn end(&mut self, name: &str) {
-        self.allocs(name).into_iter().for_each(|alloc| self.report(alloc, "complete", "dead"));
+        let allocs = self.allocs(name);
         let (key, eval_priority) = (JobKey::new("default", name), None);
         let (purge, no_shutdown_delay) = (false, false);
         let stopped = self.submit(&Command::DeregisterJob { key, purge, eval_priority, no_shutdown_delay });
         stopped.into_iter().for_each(|eval| self.settle(eval));
+        // Of a job that is wanted they would ask for others.
+        allocs.into_iter().for_each(|alloc| self.report(alloc, "complete", "dead"));
     }
 
     /// What is over is forgotten.

@@ -6,7 +6,9 @@ use base::{Duration, Time};
 use federation::rollouts::{RolloutQuery, progress};
 use model::document::Multiregion;
 use model::{Command, DeploymentId, DeploymentStatus, JobKey};
+use state::State;
 use state::deployment::Deployment;
+use state::job::JobState;
 
 use super::equal::difference;
 use super::options::NAMES;
@@ -123,8 +125,7 @@ impl Federation {
         let open = state.deployments.iter().map(|(_, one)| one);
         let open = open.filter(|one| one.is_multiregion && !one.gone && one.is_active());
         let waits = open.filter(|one| {
-            let owner = state.jobs.get(one.job);
-            let block = owner.version(one.version).and_then(|version| version.job.multiregion.as_ref());
+            let (owner, block) = part_of(state, one);
             let mut names = block.into_iter().flat_map(|block| block.regions.iter());
             names.any(|region| region.name != own && self.lacks_room(&region.name, &owner.key))
         });
@@ -156,8 +157,7 @@ impl Federation {
         let is_blocked =
             |one: &&Deployment| one.is_multiregion && !one.gone && one.status == DeploymentStatus::Blocked;
         let waits = |one: &&Deployment| {
-            let owner = state.jobs.get(one.job);
-            let block = owner.version(one.version).and_then(|version| version.job.multiregion.as_ref());
+            let (owner, block) = part_of(state, one);
             block.is_some_and(|block| self.one_after_has_failed(at, &owner.key, block))
         };
         let active = state.deployments.iter().map(|(_, one)| one).filter(is_blocked);
@@ -174,4 +174,11 @@ impl Federation {
         };
         on_failure(block).is_empty() && block.regions.iter().skip(own + 1).any(|region| failed(&region.name))
     }
+}
+
+/// The job of a deployment, and what its version says about regions.
+fn part_of<'a>(state: &'a State, one: &Deployment) -> (&'a JobState, Option<&'a Multiregion>) {
+    let owner = state.jobs.get(one.job);
+    let version = owner.version(one.version);
+    (owner, version.and_then(|version| version.job.multiregion.as_ref()))
 }

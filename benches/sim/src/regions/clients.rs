@@ -139,8 +139,8 @@ impl Federation {
         if self.travellers[by].pending != Some(attempt) {
             return Ok(());
         }
-        let told = reply.as_ref().map_or("nothing".to_string(), Reply::name);
-        self.tell(format_args!("caller {by} hears: {told}"));
+        let answer = reply.as_ref().map_or("nothing".to_string(), Reply::name);
+        self.tell(format_args!("caller {by} is answered: {answer}"));
         let traveller = &mut self.travellers[by];
         traveller.pending = None;
         let to = traveller.to;

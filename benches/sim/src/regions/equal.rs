@@ -52,18 +52,18 @@ fn roles(acl: &Acl) -> BTreeMap<String, String> {
 }
 
 fn role(acl: &Acl, id: &str) -> Option<ACLRole> {
+    with_known_policies(acl, id).filter(|role| !role.policies.is_empty())
+}
+
+fn with_known_policies(acl: &Acl, id: &str) -> Option<ACLRole> {
     let mut role = acl.roles.get(id)?.document.clone();
     role.policies.retain(|link| acl.policies.exists(&link.name));
-    (!role.policies.is_empty()).then_some(role)
+    Some(role)
 }
 
 /// Those that are there, whatever they give.
 fn all_roles(acl: &Acl) -> BTreeMap<String, String> {
-    let of = |id: &str| {
-        let mut role = acl.roles.get(id)?.document.clone();
-        role.policies.retain(|link| acl.policies.exists(&link.name));
-        Some(shown(&role))
-    };
+    let of = |id: &str| Some(shown(&with_known_policies(acl, id)?));
     acl.roles.names().into_iter().filter_map(|id| Some((id.to_string(), of(id)?))).collect()
 }
 

@@ -62,7 +62,8 @@ fn run(size: &Size) {
     load.log.flush();
     let last = load.log.state.index;
     println!("a log of {} events in {} batches, made in {:.0?}", load.log.events, last.0, began.elapsed());
-    let published = Published(Arc::new(Mutex::new(Arc::new(load.log.state.clone()))));
+    let published = Arc::new(Mutex::new(Arc::new(load.log.state.clone())));
+    let published = Published { newest: published, origin: Arc::default() };
     let journal = Arc::new(ReadLog { store: load.log.store.clone(), committed: AtomicU64::new(last.0) });
     let open = || {
         let history = History::open(Some(index.clone()), journal.clone(), published.clone(), MEMORY);
@@ -162,7 +163,7 @@ impl Load {
             self.log.register(&format!("paced-{}-{}", self.begun, times.len()));
             self.log.flush();
             journal.committed.store(self.log.state.index.0, Ordering::Release);
-            *published.0.lock() = Arc::new(self.log.state.clone());
+            *published.newest.lock() = Arc::new(self.log.state.clone());
             times.push(began.elapsed() - due);
         }
         self.begun += 1;
@@ -171,15 +172,19 @@ impl Load {
 }
 
 #[derive(Clone)]
-struct Published(Arc<Mutex<Arc<State>>>);
+struct Published {
+    newest: Arc<Mutex<Arc<State>>>,
+    /// Another one each time would mean that the log was repaired: nothing that was held would be right any more.
+    origin: Arc<State>,
+}
 
 impl States for Published {
     fn published(&self) -> Arc<State> {
-        self.0.lock().clone()
+        self.newest.lock().clone()
     }
 
     fn origin(&self) -> Arc<State> {
-        Arc::default()
+        self.origin.clone()
     }
 }
 

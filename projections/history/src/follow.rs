@@ -72,6 +72,7 @@ fn run(shared: &Shared) -> Result<(), HistoryError> {
     let mut imaging = Imaging::default();
     let (mut synced, mut unsynced) = (Instant::now(), false);
     loop {
+        drop(shared.moments.unread());
         if cursor.is_none() {
             cursor = agreed(shared)?;
             if let Some(cursor) = cursor {

@@ -20,6 +20,7 @@ use crate::line::Line;
 use crate::moments::{Moments, States, Verified};
 use crate::object::Object;
 use crate::transition::{Placement, Transition, Walk, merged, of_node};
+use crate::yielding::Yielding;
 
 /// Events of a node that are read for one of its allocations, the newest. A node whose connection comes and goes has
 /// many.
@@ -112,6 +113,7 @@ pub enum HistoryError {
 /// Calls block on the disk: make them from a thread that may.
 pub struct History {
     shared: Arc<Shared>,
+    yielding: Yielding,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Removed with the last user.
     _temporary: Option<TempDir>,
@@ -148,7 +150,8 @@ impl History {
         let following = shared.clone();
         let thread =
             std::thread::Builder::new().name("history".to_string()).spawn(move || follow(&following))?;
-        Ok(Arc::new(History { shared, thread: Mutex::new(Some(thread)), _temporary: temporary }))
+        let (yielding, thread) = (Yielding::default(), Mutex::new(Some(thread)));
+        Ok(Arc::new(History { shared, yielding, thread, _temporary: temporary }))
     }
 
     /// Up to where the index in `dir` has seen its log, whether or not the log still reaches there; zero without an index.
@@ -172,7 +175,12 @@ impl History {
     /// # Errors
     /// [`HistoryError::Gone`] and [`HistoryError::Ahead`] when there is no such state.
     pub fn state_at(&self, index: Index) -> Result<Arc<State>, HistoryError> {
-        self.shared.moments.at(self.shared.log(self.cursor()), index)
+        let known = self.cursor();
+        if let Some(state) = self.shared.moments.at_hand(self.shared.log(known), index)? {
+            return Ok(state);
+        }
+        let shared = self.shared.clone();
+        self.yielding.run(move || shared.moments.at(shared.log(known), index))
     }
 
     /// The newest published index.
@@ -185,7 +193,8 @@ impl History {
     /// # Errors
     /// Those of [`History::state_at`]; [`HistoryError::Fold`] and [`HistoryError::Differs`] where it leads elsewhere.
     pub fn verify(&self, from: Index) -> Result<Verified, HistoryError> {
-        self.shared.moments.verify(self.shared.log(self.cursor()), from)
+        let (shared, known) = (self.shared.clone(), self.cursor());
+        self.yielding.run(move || shared.moments.verify(shared.log(known), from))
     }
 
     /// A batch of the log; `None` when there is none of that index.

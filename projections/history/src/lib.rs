@@ -19,6 +19,7 @@ mod moments;
 mod object;
 mod spans;
 mod transition;
+mod yielding;
 
 pub use causes::{
     CHAIN_DEPTH_MAX, CHAIN_FACTS_MAX, Chain, Direction, Fact, Facts, How, Link, Root, Scope, Start,

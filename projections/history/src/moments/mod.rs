@@ -95,16 +95,29 @@ impl Moments {
         Ok(origin.into_iter().chain(image).min().unwrap_or_else(|| self.states.published().index))
     }
 
-    /// The state after the batch at `index`.
-    pub fn at(&self, log: Log<'_>, index: Index) -> Result<Arc<State>, HistoryError> {
+    /// The state after the batch at `index`, if nothing has to be read or folded for it; `None` if it does.
+    pub fn at_hand(&self, log: Log<'_>, index: Index) -> Result<Option<Arc<State>>, HistoryError> {
         let published = self.states.published();
-        if index == published.index {
-            return Ok(published);
-        }
         if index > published.index {
             return Err(HistoryError::Ahead { newest: published.index });
         }
+        if index == published.index {
+            return Ok(Some(published));
+        }
         self.take_origin();
+        let nearest = self.opened.lock().nearest(index).map(|(state, _)| state);
+        match nearest.filter(|state| state.index == index) {
+            Some(state) if index >= self.oldest(log)? => Ok(Some(state)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The state after the batch at `index`.
+    pub fn at(&self, log: Log<'_>, index: Index) -> Result<Arc<State>, HistoryError> {
+        if let Some(state) = self.at_hand(log, index)? {
+            return Ok(state);
+        }
+        drop(self.unread());
         let gone = |oldest| HistoryError::Gone { oldest };
         let start = match self.start(log, index)? {
             Some(start) if index >= self.oldest(log)? => start,
@@ -221,6 +234,11 @@ impl Moments {
             self.opened.lock().clear();
             *before = now;
         }
+    }
+
+    /// States that nobody reads any more, for the caller to drop.
+    pub fn unread(&self) -> Vec<Arc<State>> {
+        self.opened.lock().unread()
     }
 
     /// States that are held, and what they take, about.

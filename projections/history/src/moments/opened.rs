@@ -1,5 +1,6 @@
 //! Past states that were read lately, within a bound of memory.
 
+use std::mem;
 use std::sync::Arc;
 
 use base::Index;
@@ -25,6 +26,8 @@ pub(crate) struct Origin {
 pub(crate) struct Opened {
     /// The one used last at the end.
     states: Vec<Entry>,
+    /// Held only until nobody reads them any more: a large state takes long to drop, and no reader shall have to do that.
+    leaving: Vec<Arc<State>>,
     families: u64,
     bytes_max: usize,
 }
@@ -37,7 +40,7 @@ struct Entry {
 
 impl Opened {
     pub fn new(bytes_max: usize) -> Opened {
-        Opened { states: Vec::new(), families: 0, bytes_max }
+        Opened { states: Vec::new(), leaving: Vec::new(), families: 0, bytes_max }
     }
 
     /// The newest state at `index` or before, from which a state at `index` shall be made.
@@ -59,15 +62,25 @@ impl Opened {
     /// Holds a state that lies so many bytes of log behind what it was made of. Those unused for longest go until all fit:
     /// this one too if it is larger than all may be.
     pub fn insert(&mut self, state: Arc<State>, origin: Origin, log_bytes: usize) {
-        self.states.retain(|entry| entry.state.index != state.index);
+        let same = self.states.extract_if(.., |entry| entry.state.index == state.index);
+        self.leaving.extend(same.map(|entry| entry.state));
         self.states.push(Entry { state, origin, own: log_bytes * BYTES_PER_LOG_BYTE });
         while self.states.len() > OPENED_MAX || self.bytes() > self.bytes_max {
-            self.states.remove(0);
+            self.leaving.push(self.states.remove(0).state);
         }
     }
 
     pub fn clear(&mut self) {
-        self.states.clear();
+        self.leaving.extend(self.states.drain(..).map(|entry| entry.state));
+    }
+
+    /// States that are not held any more and that nobody reads, to be dropped where that is in nobody's way. Those that remain are
+    /// at most as many as are being read.
+    pub fn unread(&mut self) -> Vec<Arc<State>> {
+        let left = mem::take(&mut self.leaving).into_iter();
+        let (unread, read) = left.partition(|state| Arc::strong_count(state) == 1);
+        self.leaving = read;
+        unread
     }
 
     pub fn len(&self) -> usize {
@@ -121,6 +134,21 @@ mod tests {
         let second = opened.begin(1_000);
         opened.insert(state(3), second, 1);
         assert_eq!(held(&opened), [3]);
+    }
+
+    #[test]
+    fn what_left_stays_until_nobody_reads_it() {
+        let mut opened = Opened::new(1_000);
+        let origin = opened.begin(100);
+        let read = state(1);
+        opened.insert(read.clone(), origin, 0);
+        opened.insert(state(2), origin, 0);
+        opened.clear();
+        let indexes = |states: Vec<Arc<State>>| states.iter().map(|state| state.index.0).collect::<Vec<_>>();
+        assert_eq!((opened.len(), indexes(opened.unread())), (0, vec![2]));
+        drop(read);
+        assert_eq!(indexes(opened.unread()), [1]);
+        assert!(opened.unread().is_empty());
     }
 
     #[test]

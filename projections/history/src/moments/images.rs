@@ -17,8 +17,9 @@ use model::{Chunk, ChunkId, Image};
 
 use crate::history::HistoryError;
 
-/// Images that are kept. When there are more, every other one goes.
-pub const IMAGES_MAX: usize = 1_024;
+/// Images that are kept. When there are more, every other one goes, and moments between them take twice as long to reach. A thousand
+/// nodes with ten thousand allocations make so many in ten million events.
+pub const IMAGES_MAX: usize = 4_096;
 
 pub(crate) struct Images {
     images: Keyspace,

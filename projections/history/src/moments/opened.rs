@@ -64,7 +64,12 @@ impl Opened {
     pub fn insert(&mut self, state: Arc<State>, origin: Origin, log_bytes: usize) {
         let same = self.states.extract_if(.., |entry| entry.state.index == state.index);
         self.leaving.extend(same.map(|entry| entry.state));
-        self.states.push(Entry { state, origin, own: log_bytes * BYTES_PER_LOG_BYTE });
+        let mut own = log_bytes * BYTES_PER_LOG_BYTE;
+        if origin.shared > 0 {
+            // At worst nothing of the image is shared any more.
+            own = own.min(origin.shared + log_bytes * BYTES_PER_IMAGE_BYTE);
+        }
+        self.states.push(Entry { state, origin, own });
         while self.states.len() > OPENED_MAX || self.bytes() > self.bytes_max {
             self.leaving.push(self.states.remove(0).state);
         }
@@ -113,15 +118,16 @@ mod tests {
 
     #[test]
     fn what_was_unused_for_longest_makes_room() {
-        let mut opened = Opened::new(1_800);
+        let mut opened = Opened::new(1_600);
         let origin = opened.begin(100);
         for index in [10, 20, 30] {
             opened.insert(state(index), origin, 10);
         }
         assert_eq!((held(&opened), opened.bytes()), (vec![10, 20, 30], 300 + 3 * 320));
         assert_eq!(opened.nearest(Index(19)).unwrap().0.index, Index(10));
+        // That much log would be more than all that was shared.
         opened.insert(state(40), origin, 20);
-        assert_eq!(held(&opened), [30, 10, 40]);
+        assert_eq!((held(&opened), opened.bytes()), (vec![30, 10, 40], 300 + 2 * 320 + 360));
         assert!(opened.nearest(Index(9)).is_none());
     }
 

@@ -24,6 +24,7 @@ use crate::identity::{self, NodeIdentity};
 use crate::meta;
 use crate::plugins::Plugins;
 use crate::pull;
+use crate::quotas::DiskQuotas;
 use crate::remote::{AskedServers, ServerQueries};
 use crate::sampling;
 use crate::secret_plugins;
@@ -44,6 +45,8 @@ pub enum AgentError {
     Fingerprint(String),
     #[error("{0}")]
     Driver(String),
+    #[error("{0}")]
+    Quotas(String),
 }
 
 /// A running node agent. Dropping it stops its loops at once; tasks go on either way.
@@ -178,6 +181,8 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     // Tasks see paths below it, whatever the agent's own directory is.
     settings.alloc_dir =
         settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
+    let disk_quotas = settings.ephemeral_disk_quota.then(|| DiskQuotas::open(&settings.alloc_dir));
+    let disk_quotas = disk_quotas.transpose().map_err(AgentError::Quotas)?.map(Arc::new);
     // In development too: a server in the same process finds the node's id in the directory.
     let identity = NodeIdentity::load(&settings.state_dir, settings.id_of_host)
         .map_err(io("read the node's identity"))?;
@@ -240,6 +245,7 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         dynamic_meta,
         registration,
         vaults,
+        disk_quotas,
     });
     let mut node = Node::clone(&context.node());
     context.host_volumes.restore(&mut node).await;

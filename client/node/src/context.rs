@@ -16,6 +16,7 @@ use crate::identity::Registration;
 use crate::meta::{self, Dynamic, MetaError};
 use crate::network::Networks;
 use crate::plugins::Plugins;
+use crate::quotas::DiskQuotas;
 use crate::remote::ServerQueries;
 use crate::samples::Samples;
 use crate::services::{Prober, Registry, Results};
@@ -71,6 +72,8 @@ pub struct Context {
     pub watches: Watches,
     /// What allocations have instead of the network of the host.
     pub networks: Networks,
+    /// Bounds what allocations store, where the operator wants that.
+    pub disk_quotas: Option<Arc<DiskQuotas>>,
     /// Volumes that were made here.
     pub host_volumes: HostVolumes,
     /// Tasks that are storage plugins, and what of theirs is mounted.
@@ -98,6 +101,7 @@ pub struct ContextParts {
     pub dynamic_meta: Dynamic,
     pub registration: Registration,
     pub vaults: Vaults,
+    pub disk_quotas: Option<Arc<DiskQuotas>>,
 }
 
 impl Context {
@@ -108,6 +112,7 @@ impl Context {
             checks: Results::new(parts.store.clone()),
             prober: Prober::default(),
             vaults: parts.vaults,
+            disk_quotas: parts.disk_quotas,
             watches: Watches::default(),
             networks: Networks::open(
                 parts.settings.network.clone(),

@@ -39,6 +39,7 @@ pub mod network;
 mod plugins;
 mod programs;
 mod pull;
+mod quotas;
 mod remote;
 mod returned;
 pub mod rpc;

@@ -27,6 +27,8 @@ pub struct NodeSettings {
     pub state_dir: PathBuf,
     /// One directory an allocation; made 0711.
     pub alloc_dir: PathBuf,
+    /// What an allocation stores is bounded by `ephemeral_disk.size` of its group, by quotas of the file system.
+    pub ephemeral_disk_quota: bool,
     /// A new node is given an id that follows from the host.
     pub id_of_host: bool,
     /// All allocations are destroyed when the agent stops; retries come after a second.

@@ -36,6 +36,7 @@ pub fn context(base: &Path) -> Arc<Context> {
         dynamic_meta: BTreeMap::new(),
         registration: Default::default(),
         vaults: Default::default(),
+        disk_quotas: None,
     }))
 }
 
@@ -43,6 +44,7 @@ pub fn settings(base: &Path) -> NodeSettings {
     NodeSettings {
         state_dir: base.to_path_buf(),
         alloc_dir: base.join("alloc"),
+        ephemeral_disk_quota: false,
         dev: false,
         ephemeral: false,
         region: "global".into(),

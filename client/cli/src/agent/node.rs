@@ -30,6 +30,7 @@ pub(super) fn node_settings(
     let state_dir = client.state_dir.clone().unwrap_or_else(|| home.join("client"));
     Ok(node::NodeSettings {
         alloc_dir: client.alloc_dir.clone().unwrap_or_else(|| home.join("alloc")),
+        ephemeral_disk_quota: client.ephemeral_disk_quota,
         dev: settings.dev,
         ephemeral: settings.dev && settings.data_dir.is_none(),
         region: settings.region.clone(),

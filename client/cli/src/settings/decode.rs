@@ -245,6 +245,7 @@ fn client(client: &mut ClientSettings, notes: &mut Vec<String>, mut section: Sec
     refused.set_option(&mut section, "host_volumes_dir", &mut client.host_volumes_dir);
     refused.set_option(&mut section, "host_volume_plugin_dir", &mut client.host_volume_plugin_dir);
     refused.set(&mut section, "gc_volumes_on_node_gc", &mut client.gc_volumes_on_node_gc);
+    refused.set(&mut section, "ephemeral_disk_quota", &mut client.ephemeral_disk_quota);
     refused.set_option(&mut section, "common_plugin_dir", &mut client.common_plugin_dir);
     refused.set(&mut section, "node_class", &mut client.node_class);
     refused.set(&mut section, "node_pool", &mut client.node_pool);

@@ -311,6 +311,8 @@ pub(crate) struct ClientSettings {
     /// Percent.
     pub gc_inode_usage_threshold: u8,
     pub gc_max_allocs: u32,
+    /// What an allocation stores is bounded by quotas of the file system.
+    pub ephemeral_disk_quota: bool,
     /// Volumes that were made on this node are forgotten with it.
     pub gc_volumes_on_node_gc: bool,
     /// How many allocations are removed at the same time.
@@ -557,6 +559,7 @@ impl ClientSettings {
             gc_disk_usage_threshold: 80,
             gc_inode_usage_threshold: 70,
             gc_max_allocs: 50,
+            ephemeral_disk_quota: false,
             gc_volumes_on_node_gc: false,
             gc_parallel_destroys: 2,
             drain_on_shutdown: None,

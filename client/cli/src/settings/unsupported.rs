@@ -55,12 +55,7 @@ const SERVER: [Refusal; 28] = [
     ("upgrade_version", "", ENTERPRISE_ONLY),
 ];
 
-const CLIENT: [Refusal; 3] = [
-    (
-        "alloc_mounts_dir",
-        "",
-        "no task has mounts of its own there: tasks of drivers that unveil see alloc_dir itself",
-    ),
+const CLIENT: [Refusal; 2] = [
     (
         "disk_free_mb",
         "0",
@@ -100,11 +95,16 @@ const SERVER_JOIN: [Refusal; 3] = [
 ];
 
 /// Keys of `client` that are accepted, and why they have no effect.
-const NOTHING_TO_DO: [(&str, &str); 3] = [
+const NOTHING_TO_DO: [(&str, &str); 4] = [
+    ("alloc_mounts_dir", NO_MOUNTS),
     ("client_max_port", PLUGIN_PORTS),
     ("client_min_port", PLUGIN_PORTS),
     ("cpu_disable_dmidecode", "dmidecode is never run"),
 ];
+
+/// Also of the flag.
+pub(super) const NO_MOUNTS: &str =
+    "nothing is mounted there: tasks of drivers that unveil see their directories in alloc_dir";
 
 const PLUGIN_PORTS: &str = "plugins listen on sockets of the file system, and need no ports";
 

@@ -2,6 +2,7 @@
 //! supported" and not "not defined"; help pages leave them out.
 
 use super::AgentSettings;
+use super::unsupported::NO_MOUNTS;
 use crate::flags::{AnyFlag, Args, Flag, FlagList, Takes};
 
 const fn text(name: &'static str) -> Flag<String> {
@@ -14,6 +15,7 @@ const fn yes(name: &'static str) -> Flag<bool> {
 
 /// Flags without effect: they are listed in [`AgentSettings::notes`], each with its reason.
 const IGNORED: FlagList = &[
+    &text("alloc-mounts-dir"),
     &text("eventlog-level"),
     &text("raft-protocol"),
     &yes("consul-checks-use-advertise"),
@@ -24,7 +26,7 @@ const IGNORED: FlagList = &[
 ];
 
 /// Flags that are rejected.
-const REJECTED: FlagList = &[&text("alloc-mounts-dir"), &yes("dev-connect")];
+const REJECTED: FlagList = &[&yes("dev-connect")];
 
 /// Why a flag is not what it is in Nomad.
 fn why(name: &str) -> &'static str {
@@ -36,7 +38,7 @@ fn why(name: &str) -> &'static str {
             "agents do not look for each other in Consul"
         }
         "rejoin" => "a server joins those that it is told to join, whatever it did before",
-        "alloc-mounts-dir" => "no task has mounts of its own there",
+        "alloc-mounts-dir" => NO_MOUNTS,
         "dev-connect" => "no proxies of a service mesh run here",
         other => unreachable!("-{other} has a reason"),
     }
@@ -86,10 +88,12 @@ mod tests {
         let noted =
             "-rejoin has no effect: a server joins those that it is told to join, whatever it did before";
         assert_eq!(notes(&["-rejoin", "-dev-connect=false"]).unwrap(), [noted]);
+        let noted = "-alloc-mounts-dir has no effect: nothing is mounted there: tasks of drivers that unveil see their \
+                     directories in alloc_dir";
+        assert_eq!(notes(&["-alloc-mounts-dir=/x"]).unwrap(), [noted]);
         let refused = notes(&["-alloc-mounts-dir=/x", "-dev-connect"]).unwrap_err();
-        let both = "-alloc-mounts-dir is not supported: no task has mounts of its own there: leave it out; \
-                    -dev-connect is not supported: no proxies of a service mesh run here: leave it out";
-        assert_eq!(refused, both);
+        let why = "-dev-connect is not supported: no proxies of a service mesh run here: leave it out";
+        assert_eq!(refused, why);
         for flag in UNSUPPORTED_FLAGS.iter().flat_map(|list| list.iter()) {
             assert!(!why(flag.spec().name).is_empty());
         }

@@ -66,7 +66,8 @@ async fn services_and_checks_are_registered_followed_and_removed() {
     let mut task = shell("t", "exec tail -f /dev/null");
     task["Services"] = json!([{
         "Name": "web", "Provider": "consul", "PortLabel": "8080", "Tags": ["v1"], "Meta": {"a": "b"},
-        "EnableTagOverride": true, "TaggedAddresses": {"wan": "192.0.2.1:80"},
+        "EnableTagOverride": true, "TaggedAddresses": {"wan": "192.0.2.1:80"}, "Kind": "api-gateway",
+        "Weights": {"Passing": 3, "Warning": 1},
         "Checks": [
             check(json!({"Name": "s", "Type": "script", "Command": "/bin/sh", "Args": ["-c", "echo fine; test -e $NOMAD_TASK_DIR/up || exit 2"]})),
             check(json!({"Name": "g", "Type": "grpc", "GRPCService": "api", "InitialStatus": "passing", "CheckRestart": {"Limit": 1, "Grace": "0s"}})),
@@ -85,6 +86,10 @@ async fn services_and_checks_are_registered_followed_and_removed() {
     let found = eventually("the service", || fake.look(|state| state.services.get(&id).cloned()));
     let expected = json!({"a": "b", "external-source": "nomad"});
     assert_eq!((&found["Meta"], &found["Tags"], &found["Port"]), (&expected, &json!(["v1"]), &json!(8080)));
+    assert_eq!(
+        (&found["Kind"], &found["Weights"]),
+        (&json!("api-gateway"), &json!({"Passing": 3, "Warning": 1}))
+    );
     assert_eq!(found["TaggedAddresses"]["wan"], json!({"Address": "192.0.2.1", "Port": 80}));
     assert_eq!(found["Checks"][0]["TTL"], "32s");
     assert_eq!(

@@ -9,7 +9,7 @@ use crate::end_to_end::support::packages::install;
 use crate::end_to_end::support::sojourn;
 
 /// Modules of the kernel's package, each after those that it needs.
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 12] = [
     "drivers/virtio/virtio_ring",
     "drivers/virtio/virtio",
     "drivers/virtio/virtio_pci_modern_dev",
@@ -20,6 +20,8 @@ const MODULES: [&str; 10] = [
     "drivers/net/net_failover",
     "drivers/net/virtio_net",
     "fs/overlayfs/overlay",
+    "fs/quota/quota_tree",
+    "fs/quota/quota_v2",
 ];
 
 /// Without the check of its timer, which fails where the emulator gets too little of a processor.
@@ -198,11 +200,11 @@ fn pack(root: &Path) -> PathBuf {
     root.with_file_name("initial-root")
 }
 
-/// An empty disk with a file system.
-pub fn disk(directory: &Path) -> PathBuf {
+/// An empty disk with a file system of ext4 that has these features besides the usual ones.
+pub fn disk(directory: &Path, features: &[&str]) -> PathBuf {
     let disk = directory.join("disk");
     fs::File::create(&disk).unwrap().set_len(4 << 30).unwrap();
-    run(Command::new("/usr/sbin/mkfs.ext4").arg("-q").arg(&disk));
+    run(Command::new("/usr/sbin/mkfs.ext4").arg("-q").args(features).arg(&disk));
     disk
 }
 

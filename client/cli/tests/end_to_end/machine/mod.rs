@@ -6,6 +6,7 @@
 mod groups;
 mod guest;
 mod image;
+mod quotas;
 mod reboot;
 
 use std::fs::File;

@@ -22,7 +22,7 @@ fn tasks_come_back_once_after_a_reboot() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let disk = image::disk(directory.path());
+    let disk = image::disk(directory.path(), &[]);
     let mut machine = Machine::boot(directory.path(), Some(&disk));
     machine.start_agent();
     machine.run_job(&job("batch", "done", "exec", "exit 0"));

@@ -33,7 +33,7 @@ impl AllocHook for MigrateDisk {
             let is_sticky = disk.is_some_and(|disk| wants(disk.sticky));
             match &alloc.predecessors.previous {
                 Previous::Here { dir, .. } if is_sticky => {
-                    if let Err(error) = take_over(dir, &alloc.dir, alloc.roles.keys()) {
+                    if let Err(error) = take_over_here(alloc, dir).await {
                         tell(
                             alloc,
                             &format!("the data of the previous allocation was not taken over: {error}"),
@@ -75,6 +75,23 @@ fn tell(alloc: &AllocContext, what: &str) {
     for task in alloc.roles.keys() {
         alloc.tasks.add_event(task, events::hook_message(&format!("ephemeral_disk: {what}")));
     }
+}
+
+/// Takes the data of an allocation of this node, which counts for this one from then on.
+async fn take_over_here(alloc: &AllocContext, from: &AllocDir) -> io::Result<()> {
+    let (from, to) = (from.clone(), alloc.dir.clone());
+    let quotas = alloc.context.disk_quotas.clone();
+    let tasks: Vec<String> = alloc.roles.keys().cloned().collect();
+    let moving = move || {
+        if let Some(quotas) = quotas {
+            let data = from.shared().join("data");
+            for part in tasks.iter().map(|task| from.task(task).local).chain([data]) {
+                quotas.hand_over(&part, to.root())?;
+            }
+        }
+        take_over(&from, &to, tasks.iter())
+    };
+    tokio::task::spawn_blocking(moving).await?
 }
 
 /// Moves `alloc/data` and each task's `local` out of `from` into `to`, where they must not have content yet.

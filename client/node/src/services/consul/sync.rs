@@ -170,14 +170,20 @@ impl Consul {
     }
 }
 
-/// Whether Consul has it as it was sent. Tags that others may change are not compared.
+/// Whether Consul has it as it was sent. Tags that others may change are not compared, nor what Consul adds by itself: weights that
+/// were not given, and addresses with other names.
 fn is_same(known: &Value, document: &Value) -> bool {
     let tags = |service: &Value| service["Tags"].as_array().cloned().unwrap_or_default();
     let same = |field: &str| known[field] == document[field];
-    let is_overridden = document["EnableTagOverride"] == true;
+    let same_if_given = |field: &str| document[field].is_null() || same(field);
+    let is_overridden = |service: &Value| service["EnableTagOverride"] == true;
+    let mut tagged = document["TaggedAddresses"].as_object().into_iter().flatten();
     ["Address", "Port", "Meta"].into_iter().all(same)
+        && ["Kind", "Weights"].into_iter().all(same_if_given)
         && known["Service"] == document["Name"]
-        && (is_overridden || tags(known) == tags(document))
+        && is_overridden(known) == is_overridden(document)
+        && (is_overridden(document) || tags(known) == tags(document))
+        && tagged.all(|(name, place)| known["TaggedAddresses"][name] == *place)
 }
 
 fn attributes(agent: &Value) -> BTreeMap<String, String> {
@@ -207,4 +213,46 @@ fn attributes(agent: &Value) -> BTreeMap<String, String> {
     .filter(|(_, value)| !value.is_empty())
     .map(|(name, value)| (name.to_string(), value))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn with(service: &Value, field: &str, value: Value) -> Value {
+        let mut changed = service.clone();
+        changed[field] = value;
+        changed
+    }
+
+    #[test]
+    fn what_was_changed_in_consul_differs_and_what_it_adds_does_not() {
+        let wanted = json!({
+            "ID": "a", "Name": "web", "Address": "10.0.0.1", "Port": 80, "Tags": ["v1"], "Meta": {"a": "b"},
+            "EnableTagOverride": false, "TaggedAddresses": {"wan": {"Address": "192.0.2.1", "Port": 80}},
+        });
+        let mut known = with(&wanted, "Service", json!("web"));
+        known["Weights"] = json!({"Passing": 1, "Warning": 1});
+        known["TaggedAddresses"]["lan_ipv4"] = json!({"Address": "10.0.0.1", "Port": 80});
+        assert!(is_same(&known, &wanted));
+        for (field, value) in [
+            ("Address", json!("10.0.0.2")),
+            ("Tags", json!(["v2"])),
+            ("EnableTagOverride", json!(true)),
+            ("TaggedAddresses", json!({"wan": {"Address": "192.0.2.2", "Port": 80}})),
+            ("TaggedAddresses", Value::Null),
+        ] {
+            assert!(!is_same(&with(&known, field, value), &wanted), "{field}");
+        }
+        for (field, value) in
+            [("Weights", json!({"Passing": 5, "Warning": 1})), ("Kind", json!("api-gateway"))]
+        {
+            assert!(!is_same(&known, &with(&wanted, field, value)), "{field}");
+        }
+        let (known, open) =
+            (with(&known, "EnableTagOverride", json!(true)), with(&wanted, "EnableTagOverride", json!(true)));
+        assert!(is_same(&with(&known, "Tags", json!(["v2"])), &open), "others may change its tags");
+    }
 }

@@ -40,6 +40,9 @@ pub(in crate::services) fn registration(
         "ID": known.id, "Name": known.service_name, "Tags": known.tags.0, "Address": known.address,
         "Port": known.port, "Meta": meta, "EnableTagOverride": service.enable_tag_override, "Checks": documents,
     });
+    if !service.kind.is_empty() {
+        document["Kind"] = json!(service.kind);
+    }
     if let Some(weights) = &service.weights {
         document["Weights"] = json!({"Passing": weights.passing, "Warning": weights.warning});
     }

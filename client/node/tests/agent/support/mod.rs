@@ -445,6 +445,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         host_volumes_dir: base.join("host_volumes"),
         host_volume_plugin_dir: base.join("host_volume_plugins"),
         gc_volumes_on_node_gc: false,
+        ephemeral_disk_quota: false,
         csi: CsiSettings::usual(),
         plugins: ["raw_exec", "mock_driver"].map(|driver| (driver.to_string(), enabled.clone())).into(),
         plugin_dir: base.join("driver_plugins"),

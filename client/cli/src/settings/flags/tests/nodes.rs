@@ -74,13 +74,16 @@ fn users_for_tasks_are_a_range_above_root() {
 #[test]
 fn a_node_says_of_its_host_what_the_operator_says() {
     let file = "client {\n network_speed = 40\n preferred_address_family = \"ipv6\"\n no_host_uuid = false\n\
-                nomad_service_discovery = false\n client_min_port = 14000\n cpu_disable_dmidecode = true\n}";
+                nomad_service_discovery = false\n client_min_port = 14000\n cpu_disable_dmidecode = true\n\
+                alloc_mounts_dir = \"/m\"\n ephemeral_disk_quota = true\n}";
     let settings = read_all(&[("a.hcl", file)], &["-dev"]).unwrap();
     let client = &settings.client;
     assert_eq!((client.network_speed, client.preferred_address_family), (40, AddressFamily::Ipv6));
     assert!(client.id_of_host && !client.nomad_service_discovery);
     let noted = |text: &str| settings.notes.iter().any(|note| note.contains(text));
     assert!(noted("client.client_min_port has no effect: plugins listen on sockets of the file system"));
+    assert!(noted("client.alloc_mounts_dir has no effect: nothing is mounted there"));
+    assert!(client.ephemeral_disk_quota && !read_all(&[], &["-dev"]).unwrap().client.ephemeral_disk_quota);
     assert!(noted("client.cpu_disable_dmidecode has no effect: dmidecode is never run"));
     let flags = ["-dev", "-network-speed=10", "-preferred-address-family=ipv4", "-plugin-dir=/p"];
     let settings = read_all(&[("a.hcl", file)], &flags).unwrap();

@@ -33,11 +33,19 @@ pub(crate) enum Change {
     Policy(String),
     /// The same of a token, whose secret is not in lists. It is to have these links.
     Token(Box<ACLTokenListStub>),
-    /// None of the policies of a role are here. If there are none there either, it gives nothing, and is not to be here.
-    Hollow {
-        role: Uuid,
-        policies: Vec<String>,
-    },
+    /// Roles name policies that are not here.
+    MissingPolicies(Vec<Missing>),
+    /// Tokens name roles that are not here.
+    MissingRoles(Vec<Missing>),
+}
+
+/// What is named there and is not here. It may be on its way, or not be there either.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    why: String,
+    names: Vec<String>,
+    /// What is to be done if nothing of it is on its way.
+    otherwise: Option<Command>,
 }
 
 impl List {
@@ -69,7 +77,8 @@ impl List {
         let changed = match self {
             List::Policies => state.acl.policies.changed,
             List::Roles => state.acl.changed(),
-            List::Tokens => state.acl.tokens_changed().max(state.acl.roles.changed),
+            // A role comes once one of its policies does, and a token with it.
+            List::Tokens => state.acl.changed(),
             List::Namespaces => state.namespaces.changed,
             List::Pools => state.pools.changed,
         };
@@ -99,6 +108,31 @@ impl Changes {
     }
 }
 
+impl Missing {
+    /// A role comes with its policies: what is missing of it are those. One that is not there does not come.
+    pub(crate) fn of_roles(self, there: &[ACLRole]) -> Missing {
+        let roles = there.iter().filter(|role| self.names.contains(&role.id));
+        let policies = roles.flat_map(|role| role.policies.iter().map(|link| link.name.clone()));
+        Missing { names: policies.collect(), ..self }
+    }
+}
+
+/// What follows once it is known which policies there are: what is on its way is waited for, and what is not needs no second look
+/// before the list changes.
+pub(crate) fn resolve(missing: Vec<Missing>, there: &[ACLPolicyListStub]) -> Changes {
+    let there: BTreeSet<&str> = there.iter().map(|policy| policy.name.as_str()).collect();
+    let mut changes = Changes::default();
+    for one in missing {
+        let comes = one.names.iter().any(|name| there.contains(name.as_str()));
+        match one.otherwise {
+            _ if comes => changes.wait(one.why),
+            Some(command) => changes.command(command),
+            None => {}
+        }
+    }
+    changes
+}
+
 fn policies(state: &State, there: Vec<ACLPolicyListStub>) -> Changes {
     let mut changes = Changes::default();
     let names: BTreeSet<&str> = there.iter().map(|policy| policy.name.as_str()).collect();
@@ -122,35 +156,39 @@ fn roles(state: &State, mut there: Vec<ACLRole>) -> Changes {
             changes.command(Command::DeleteAclRole { role });
         }
     }
-    let mut missing: Vec<Vec<String>> = Vec::new();
+    let mut missing: Vec<Missing> = Vec::new();
     for role in &mut there {
         // A policy that is not here gives nothing, and may be on its way.
         let (here, not): (Vec<_>, Vec<_>) = std::mem::take(&mut role.policies.0)
             .into_iter()
             .partition(|link| state.acl.policies.exists(&link.name));
-        if let Some(link) = not.first() {
-            changes.wait(format!("role {}: policy {} is not here", role.id, link.name));
+        let gives_nothing = here.is_empty() && state.acl.roles.exists(&role.id);
+        let otherwise = role.id.parse().ok().filter(|_| gives_nothing);
+        let otherwise = otherwise.map(|role| Command::DeleteAclRole { role });
+        if otherwise.is_some() || !not.is_empty() {
+            let names: Vec<String> = not.into_iter().map(|link| link.name).collect();
+            let why = format!("role {}: policies {} are not here", role.id, names.join(", "));
+            missing.push(Missing { why, names, otherwise });
         }
-        missing.push(not.into_iter().map(|link| link.name).collect());
         role.policies = here.into();
         role.policies.sort();
         role.policies.dedup();
     }
     make_room(state, &there, &mut changes);
-    for (role, policies) in there.into_iter().zip(missing) {
+    for role in there {
         let own = state.acl.roles.get(&role.id).map(|own| &own.document);
         let is_same = |own: &ACLRole| {
             (&own.name, &own.description, &own.policies) == (&role.name, &role.description, &role.policies)
         };
-        match (own, role.id.parse()) {
-            (None, _) if role.policies.is_empty() => {}
-            (Some(_), Ok(id)) if role.policies.is_empty() => {
-                changes.changes.push(Change::Hollow { role: id, policies });
-            }
-            (None, _) => changes.command(Command::CreateAclRole(Box::new(role))),
-            (Some(own), _) if !is_same(own) => changes.command(Command::UpdateAclRole(Box::new(role))),
-            (Some(_), _) => {}
+        match own {
+            _ if role.policies.is_empty() => {}
+            None => changes.command(Command::CreateAclRole(Box::new(role))),
+            Some(own) if !is_same(own) => changes.command(Command::UpdateAclRole(Box::new(role))),
+            Some(_) => {}
         }
+    }
+    if !missing.is_empty() {
+        changes.changes.push(Change::MissingPolicies(missing));
     }
     changes
 }
@@ -189,28 +227,29 @@ fn tokens(state: &State, there: Vec<ACLTokenListStub>, now: Time) -> Changes {
     if !gone.is_empty() {
         changes.command(Command::DeleteAclTokens { accessors: gone });
     }
+    let mut missing: Vec<Missing> = Vec::new();
     for mut token in there {
         let Ok(accessor) = token.accessor_id.parse::<Uuid>() else { continue };
         let has_ended = token.expiration_time.as_ref().and_then(|at| at.0).is_some_and(|at| at <= now);
-        token.roles.retain(|link| {
-            let is_here = state.acl.roles.exists(&link.id);
-            if !is_here {
-                changes.wait(format!("token {accessor}: role {} is not here", link.id));
-            }
-            is_here
-        });
-        let gives_nothing =
-            token.kind == ACLToken::CLIENT && token.policies.is_empty() && token.roles.is_empty();
         if has_ended {
             continue;
         }
-        match state::acl::token(&state.acl, accessor) {
-            None if gives_nothing => {}
-            // Whatever it gave here is not what it gives there.
-            Some(own) if own.global && gives_nothing => {
-                changes.command(Command::DeleteAclTokens { accessors: vec![accessor] });
-            }
-            Some(_) if gives_nothing => {}
+        let (here, not): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut token.roles.0).into_iter().partition(|link| state.acl.roles.exists(&link.id));
+        token.roles = here.into();
+        let gives_nothing =
+            token.kind == ACLToken::CLIENT && token.policies.is_empty() && token.roles.is_empty();
+        let own = state::acl::token(&state.acl, accessor);
+        // Whatever it gave here is not what it gives there.
+        let ends = gives_nothing && own.as_ref().is_some_and(|own| own.global);
+        let otherwise = ends.then(|| Command::DeleteAclTokens { accessors: vec![accessor] });
+        if otherwise.is_some() || !not.is_empty() {
+            let names: Vec<String> = not.into_iter().map(|link| link.id).collect();
+            let why = format!("token {accessor}: roles {} are not here", names.join(", "));
+            missing.push(Missing { why, names, otherwise });
+        }
+        match own {
+            _ if gives_nothing => {}
             None => changes.changes.push(Change::Token(Box::new(token))),
             Some(own) if own.global && !has_same_links(&own, &token) => {
                 let wanted =
@@ -219,6 +258,9 @@ fn tokens(state: &State, there: Vec<ACLTokenListStub>, now: Time) -> Changes {
             }
             Some(_) => {}
         }
+    }
+    if !missing.is_empty() {
+        changes.changes.push(Change::MissingRoles(missing));
     }
     changes
 }

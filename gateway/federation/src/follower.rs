@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use api::ACLTokenListStub;
+use api::{ACLPolicyListStub, ACLTokenListStub};
 use base::{Duration, Time, Uuid};
 use bytes::Bytes;
 use model::command::CreateAclToken;
-use model::document::{ACLPolicy, ACLToken};
+use model::document::{ACLPolicy, ACLRole, ACLToken};
 use model::{Command, TokenSecret};
 use serde::de::DeserializeOwned;
 use state::State;
 
-use crate::compare::{Change, Changes, List};
+use crate::compare::{Change, Changes, List, Missing, resolve};
 use crate::logins::Logins;
 
 /// How long a list waits for its next change. Then it is compared again, which changes nothing as a rule.
@@ -88,11 +88,9 @@ enum Stage {
     List,
     Logins,
     Policy,
-    /// A policy of a role none of whose policies are here, and the others.
-    Hollow {
-        role: Uuid,
-        policies: Vec<String>,
-    },
+    /// All policies there, or all roles, to tell what is on its way from what is gone.
+    MissingPolicies(Vec<Missing>),
+    MissingRoles(Vec<Missing>),
     /// A token whose secret is not in the list, and the links that it is to have.
     Token(Box<ACLTokenListStub>),
     Seal(Box<ACLToken>),
@@ -195,13 +193,17 @@ impl Follower {
                 let policy: ACLPolicy = parsed("a policy", &answer.map_err(why)?)?;
                 Ok(self.submit(Command::UpsertAclPolicy(Box::new(policy))))
             }
-            (Stage::Hollow { role, policies }, Outcome::Read(Err(Failure::Gone(_)))) => {
-                self.changes.push_front(Change::Hollow { role, policies });
+            (Stage::MissingRoles(missing), Outcome::Read(answer)) => {
+                let roles: Vec<ACLRole> = parsed(List::Roles.path(), &answer.map_err(why)?)?;
+                let missing = missing.into_iter().map(|one| one.of_roles(&roles)).collect();
+                self.changes.push_front(Change::MissingPolicies(missing));
                 self.next_change()
             }
-            // It is on its way.
-            (Stage::Hollow { .. }, Outcome::Read(answer)) => {
-                answer.map_err(why)?;
+            (Stage::MissingPolicies(missing), Outcome::Read(answer)) => {
+                let policies: Vec<ACLPolicyListStub> = parsed(List::Policies.path(), &answer.map_err(why)?)?;
+                let Changes { changes, waits } = resolve(missing, &policies);
+                self.changes.extend(changes);
+                self.waits = self.waits.take().or(waits);
                 self.next_change()
             }
             (Stage::Token(stub), Outcome::Read(answer)) => {
@@ -269,13 +271,14 @@ impl Follower {
                 let path = format!("/v1/acl/token/{}", stub.accessor_id);
                 Ok(self.enter(Stage::Token(stub), Need::Read(path)))
             }
-            Some(Change::Hollow { role, mut policies }) => Ok(match policies.pop() {
-                Some(name) => {
-                    let path = format!("/v1/acl/policy/{name}");
-                    self.enter(Stage::Hollow { role, policies }, Need::Read(path))
-                }
-                None => self.submit(Command::DeleteAclRole { role }),
-            }),
+            Some(Change::MissingPolicies(missing)) => {
+                let path = List::Policies.path().to_string();
+                Ok(self.enter(Stage::MissingPolicies(missing), Need::Read(path)))
+            }
+            Some(Change::MissingRoles(missing)) => {
+                let path = List::Roles.path().to_string();
+                Ok(self.enter(Stage::MissingRoles(missing), Need::Read(path)))
+            }
             None => match self.waits.take() {
                 Some(why) => Err(why),
                 None => {

@@ -5,7 +5,7 @@ use base::{Duration, Time, Uuid};
 use bytes::Bytes;
 use federation::{Answer, Failure, Follower, Need, Outcome, Submitted};
 use model::command::CreateAclToken;
-use model::document::{ACLPolicy, ACLRole, ACLRolePolicyLink, ACLToken, Namespace};
+use model::document::{ACLPolicy, ACLRole, ACLRolePolicyLink, ACLToken, ACLTokenRoleLink, Namespace};
 use model::{Command, SealedData, TokenSecret};
 use serde::Serialize;
 use test_world::World;
@@ -92,8 +92,7 @@ fn what_differs_is_written_and_what_is_gone_is_deleted() {
 fn what_was_not_done_is_begun_again_later_and_later() {
     let mut eu = Following::of("policies");
     eu.authorized();
-    let stub = ACLPolicyListStub::from(ACLPolicy { name: "p".to_string(), ..ACLPolicy::default() });
-    eu.answer(7, &vec![stub]);
+    eu.answer(7, &vec![stub("p")]);
     assert_eq!(eu.path(), "/v1/acl/policy/p");
     let mut pauses = Vec::new();
     for round in 0..7 {
@@ -150,24 +149,105 @@ fn roles_that_have_taken_each_others_names_do_so_here() {
     us.world.check_replay();
 }
 
+fn stub(name: &str) -> ACLPolicyListStub {
+    ACLPolicyListStub::from(ACLPolicy { name: name.to_string(), ..ACLPolicy::default() })
+}
+
 #[test]
 fn a_role_that_gives_nothing_there_gives_nothing_here() {
     for is_gone in [true, false] {
         let mut us = Following::of("roles");
         us.world.submit(policy("old")).unwrap();
         us.world.submit(Command::CreateAclRole(Box::new(role(1, "one", "old")))).unwrap();
+        us.world.submit(Command::DeleteAclPolicy { name: "old".to_string() }).unwrap();
         us.authorized();
         us.answer(7, &vec![role(1, "one", "new")]);
-        assert_eq!(us.path(), "/v1/acl/policy/new");
+        assert_eq!(us.path(), "/v1/acl/policies");
+        let there = if is_gone { Vec::new() } else { vec![stub("new")] };
+        us.answer(7, &there);
         if is_gone {
-            us.give(Outcome::Read(Err(Failure::Gone("gone".to_string()))));
             us.submit();
+            assert!(us.rest() < Duration::from_secs(1));
         } else {
             // It is only not here yet.
-            us.answer(7, &ACLPolicy { name: "new".to_string(), ..ACLPolicy::default() });
+            assert_eq!(us.rest(), Duration::from_secs(1));
         }
         assert_eq!(us.world.state.acl.roles.names().is_empty(), is_gone);
+        us.world.check_replay();
+    }
+}
+
+#[test]
+fn a_role_that_names_a_deleted_policy_is_read_again_once_something_changes() {
+    let mut us = Following::of("roles");
+    us.world.submit(policy("p")).unwrap();
+    us.authorized();
+    let mut both = role(1, "one", "p");
+    both.policies.push(ACLRolePolicyLink { name: "deleted".to_string() });
+    us.answer(7, &vec![both]);
+    us.submit();
+    us.answer(8, &vec![stub("p")]);
+    assert!(us.rest() < Duration::from_secs(1));
+    us.give(Outcome::Rested);
+    assert_eq!(us.path(), "/v1/acl/roles?index=7&wait=60s");
+    assert!(us.follower.news().is_none());
+    us.world.check_replay();
+}
+
+/// A token of all regions that gives what the policy gives.
+fn token(accessor: Uuid) -> ACLToken {
+    ACLToken {
+        accessor_id: accessor.to_string(),
+        kind: ACLToken::CLIENT.to_string(),
+        global: true,
+        policies: vec!["p".to_string()].into(),
+        ..ACLToken::default()
+    }
+}
+
+impl Following {
+    fn has_token(&mut self, token: ACLToken) {
+        let sealed = SealedData { key: Uuid::from(1), bytes: Vec::new() };
+        let created = CreateAclToken { token, secret: TokenSecret { digest: [1; 32], sealed } };
+        self.world.submit(Command::CreateAclToken(Box::new(created))).unwrap();
+    }
+}
+
+#[test]
+fn a_token_stays_until_the_role_is_here_that_it_was_moved_to() {
+    let accessor = Uuid::from(9);
+    let link = ACLTokenRoleLink { id: Uuid::from(1).to_string(), name: "one".to_string() };
+    let moved = ACLToken { policies: Vec::new().into(), roles: vec![link].into(), ..token(accessor) };
+    let nothing: Vec<ACLPolicyListStub> = Vec::new();
+    for (roles, policies, stays) in [
+        (vec![role(1, "one", "p")], vec![stub("p")], true),
+        (vec![role(1, "one", "p")], nothing.clone(), false),
+        (vec![role(2, "two", "p")], vec![stub("p")], false),
+    ] {
+        let mut us = Following::of("tokens");
+        us.has_token(token(accessor));
+        us.authorized();
+        us.answer(7, &vec![ACLTokenListStub::from(moved.clone())]);
+        assert_eq!(us.path(), "/v1/acl/roles");
+        us.answer(7, &roles);
+        assert_eq!(us.path(), "/v1/acl/policies");
+        us.answer(7, &policies);
+        if !stays {
+            us.submit();
+            assert!(us.world.state.acl.token(accessor).is_none());
+            us.world.check_replay();
+            continue;
+        }
+        // It is tried again, and the role has come.
         assert_eq!(us.rest(), Duration::from_secs(1));
+        us.world.submit(policy("p")).unwrap();
+        us.world.submit(Command::CreateAclRole(Box::new(role(1, "one", "p")))).unwrap();
+        us.authorized();
+        us.answer(7, &vec![ACLTokenListStub::from(moved.clone())]);
+        us.submit();
+        let here = state::acl::token(&us.world.state.acl, accessor).unwrap();
+        assert!(here.policies.is_empty());
+        assert_eq!(here.roles.len(), 1);
         us.world.check_replay();
     }
 }
@@ -176,18 +256,11 @@ fn a_role_that_gives_nothing_there_gives_nothing_here() {
 fn a_token_that_gives_nothing_there_is_not_here() {
     let mut us = Following::of("tokens");
     let accessor = Uuid::from(9);
-    let token = ACLToken {
-        accessor_id: accessor.to_string(),
-        kind: ACLToken::CLIENT.to_string(),
-        global: true,
-        policies: vec!["p".to_string()].into(),
-        ..ACLToken::default()
-    };
-    let sealed = SealedData { key: accessor, bytes: Vec::new() };
-    let created = CreateAclToken { token: token.clone(), secret: TokenSecret { digest: [1; 32], sealed } };
-    us.world.submit(Command::CreateAclToken(Box::new(created))).unwrap();
+    us.has_token(token(accessor));
     us.authorized();
-    us.answer(7, &vec![ACLTokenListStub::from(ACLToken { policies: Vec::new().into(), ..token })]);
+    us.answer(7, &vec![ACLTokenListStub::from(ACLToken { policies: Vec::new().into(), ..token(accessor) })]);
+    us.answer(7, &Vec::<ACLRole>::new());
+    us.answer(7, &Vec::<ACLPolicyListStub>::new());
     us.submit();
     assert!(us.world.state.acl.token(accessor).is_none());
     us.world.check_replay();

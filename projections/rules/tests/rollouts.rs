@@ -202,3 +202,28 @@ fn a_region_says_how_far_it_is_with_what_was_registered_everywhere() {
     let region = Region::registers(batch);
     assert_eq!(progress(&region.0.state, &web, "b"), Some(Status::Successful));
 }
+
+/// F68.
+#[test]
+fn nobody_waits_for_a_region_in_which_the_job_was_purged() {
+    let web = key("web");
+    let purge = Command::DeregisterJob {
+        key: web.clone(),
+        purge: true,
+        eval_priority: None,
+        no_shutdown_delay: false,
+    };
+    let mut region = Region::with(job(1, "", "r"), Status::Running);
+    region.0.submit(purge).unwrap();
+    assert!(region.0.state.jobs.lookup(&web).is_none());
+    assert_eq!(progress(&region.0.state, &web, "r"), Some(Status::Cancelled));
+    assert_eq!(progress(&region.0.state, &web, "other"), None);
+    // Also where something else has its name by now.
+    let newer = RegisterJob::new(Job { multiregion: None, region: None, ..job(1, "", "r") });
+    region.0.submit(Command::RegisterJob(Box::new(newer))).unwrap();
+    assert_eq!(progress(&region.0.state, &web, "r"), Some(Status::Cancelled));
+    // Registered once more it is asked anew.
+    region.0.submit(Command::RegisterJob(Box::new(RegisterJob::new(job(1, "", "r"))))).unwrap();
+    assert_eq!(progress(&region.0.state, &web, "r"), Some(Status::Initializing));
+    region.0.check_replay();
+}

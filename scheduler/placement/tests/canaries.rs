@@ -250,6 +250,38 @@ fn what_found_no_room_while_canaries_are_tried_out_is_not_forgotten() {
     assert_eq!((placements(&outcome)[0].0, placed(&outcome)), (0, vec![2]));
 }
 
+/// F67: the deployment would wait for ever. Nothing is left that the canary would replace, and nobody looks again.
+#[test]
+fn a_canary_is_placed_also_if_all_that_it_was_to_replace_is_lost() {
+    let mut world = World::with_nodes(3);
+    world.run(service(3).with(rolling(3, 0)));
+    world.deploy();
+    let outcome = world.run(service(3).with(rolling(1, 1)).with(destructive));
+    assert!(!is_placed_in_full(&outcome));
+    (1..=3).for_each(|node| world.silence(node));
+    world.work_off();
+    (4..=7).for_each(|node| world.node(node, |_| {}));
+    let outcome = world.settle(world.unblocked()[0]);
+    assert!(is_placed_in_full(&outcome));
+    assert_eq!((canaries(&world).len(), placed(&outcome).len()), (1, 4));
+    assert_eq!(world.progress().placed_canaries, canaries(&world));
+}
+
+/// F67, where it waited for an operator.
+#[test]
+fn a_resumed_deployment_gets_its_canary_also_if_what_it_was_to_replace_is_lost() {
+    let mut world = World::with_nodes(8);
+    world.run(service(1).with(rolling(1, 0)));
+    world.deploy();
+    let eval = world.register(service(1).with(rolling(1, 1)).with(destructive));
+    begin(&mut world, false, DeploymentStatus::Paused, 1);
+    world.settle(eval);
+    world.set_status(DeploymentStatus::Running);
+    world.silence(world.node_of(member(&world, 0)));
+    let outcome = world.work_off();
+    assert_eq!((canaries(&world).len(), placed(&outcome).len()), (1, 2));
+}
+
 /// One that has to move while there is no room for it is stopped; it is replaced as soon as there is room.
 #[test]
 fn what_moved_without_room_while_canaries_are_tried_out_is_not_forgotten() {

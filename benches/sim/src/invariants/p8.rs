@@ -26,9 +26,9 @@ impl Check for OldVersionServes {
             let alloc = folded.after.allocs.lookup(*id).ok_or_else(|| format!("{id} is not known"))?;
             let Some(count) = count_beside_canaries(folded.after, alloc) else { continue };
             let held = names(folded.after, alloc);
-            // Somebody who asked for it to leave gets one in its stead, when there is room.
-            let asked = alloc.transition.is_asked_to_leave();
-            if !asked && !held.contains(&alloc.name_index) && held.len() < count {
+            // Somebody who asked for it to leave gets one in its stead, when there is room. What had ended served no longer.
+            let served = !alloc.transition.is_asked_to_leave() && !alloc.client.is_terminal();
+            if served && !held.contains(&alloc.name_index) && held.len() < count {
                 let (name, left) = (alloc.name(), held.len());
                 return Err(format!("{name} is stopped, and {left} of {count} are left"));
             }

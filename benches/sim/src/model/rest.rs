@@ -9,7 +9,7 @@ use model::{
 };
 use state::State;
 use state::alloc::Alloc;
-use state::deployment::{Deployment, GroupProgress};
+use state::deployment::Deployment;
 use state::job::{JobRow, JobState};
 
 use super::world::{Event, World};
@@ -356,13 +356,6 @@ fn is_proven(alloc: &Alloc) -> bool {
     !alloc.is_terminal() && alloc.health.healthy == Some(true)
 }
 
-/// A group is short of what its deployment wants of it, or of canaries that were well once and are gone.
-fn is_short(state: &State, group: &GroupProgress) -> bool {
-    let live = |id: &&AllocId| state.allocs.lookup(**id).is_some_and(is_proven);
-    let canaries = group.placed_canaries.iter().filter(live).count();
-    group.is_short() || group.is_canarying() && canaries < group.goal.desired_canaries as usize
-}
-
 /// None waits for an operator or for a deadline, and none stays open that has all it wants.
 fn deployments_are_over(state: &State, rest: &Settling) -> Result<(), String> {
     let waits_for_others = |one: &Deployment| {
@@ -380,10 +373,10 @@ fn deployments_are_over(state: &State, rest: &Settling) -> Result<(), String> {
     Ok(())
 }
 
-/// A group that finds no place keeps it open, also if the group is not a part of it.
+/// A group that finds no place keeps it open, also if the group is not a part of it. What is short of something and waits for
+/// no place would wait for ever.
 pub(crate) fn is_stuck(state: &State, deployment: &Deployment) -> bool {
-    let short = deployment.groups.values().any(|group| is_short(state, group));
-    short || state.evals.blocked_of(deployment.job).is_some()
+    state.evals.blocked_of(deployment.job).is_some()
 }
 
 /// The newest deployment of the job failed: what it did not place is not placed.

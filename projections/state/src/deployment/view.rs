@@ -3,6 +3,7 @@ use model::{DeploymentStatus, JobKey};
 
 use super::state::{Deployment, GroupProgress};
 use crate::State;
+use crate::job::JobState;
 
 /// The deployment as Nomad's API shows it.
 pub fn document(state: &State, deployment: &Deployment) -> Document {
@@ -45,14 +46,18 @@ fn group(progress: &GroupProgress) -> DeploymentState {
     }
 }
 
-/// How far this region is with a rollout, for other regions. Nothing, if it was not registered here.
+/// How far this region is with a rollout, for other regions. Nothing, if it was not registered here. One that was purged is as
+/// good as stopped.
 pub fn progress(state: &State, key: &JobKey, rollout: &str) -> Option<DeploymentStatus> {
-    let job = state.jobs.lookup(key)?;
     let is_of = |own: &Job| own.rollout().is_some_and(|regions| regions.rollout == rollout);
+    let has_part = |job: &JobState| job.versions.iter().any(|version| is_of(&version.job));
+    let Some(job) = state.jobs.lookup(key).filter(|job| has_part(job)) else {
+        // Not the way of most questions: a region that knows nothing of the rollout is asked once a second until it does.
+        let mut known = state.jobs.all_rows().map(|row| state.jobs.get(row));
+        let was_purged = known.any(|job| job.purged && job.key == *key && has_part(job));
+        return was_purged.then_some(DeploymentStatus::Cancelled);
+    };
     let versions: Vec<_> = job.versions.iter().filter(|version| is_of(&version.job)).collect();
-    if versions.is_empty() {
-        return None;
-    }
     if !job.is_wanted() {
         return Some(DeploymentStatus::Cancelled);
     }

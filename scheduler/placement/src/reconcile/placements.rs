@@ -24,14 +24,16 @@ enum Missing {
 }
 
 impl<'a> Reconciler<'a, '_> {
-    /// Requests canaries, if destructive updates are pending and there are too few canaries.
+    /// Requests canaries, if destructive updates are pending or the deployment waits for canaries, and there are too few.
     pub fn place_canaries(&mut self, plan: &mut GroupPlan<'a>, destructive: &[&'a Alloc]) {
         if self.group_deployment.is_canarying() {
             self.canaries.iter().for_each(|canary| _ = self.untainted.remove(canary));
         }
         let wanted = self.group_deployment.canaries_wanted();
         let live = self.canaries.len() as u32;
-        self.wants_canaries = !destructive.is_empty() && live < wanted;
+        // What the canaries were to replace may be lost by now. Nothing but canaries has the deployment go on.
+        let waits = self.group_deployment.existing && self.group_deployment.is_canarying();
+        self.wants_canaries = (waits || !destructive.is_empty()) && live < wanted;
         if !self.wants_canaries {
             return;
         }
@@ -40,7 +42,9 @@ impl<'a> Reconciler<'a, '_> {
             return;
         }
         let held: BTreeSet<u32> = self.canaries.iter().map(|canary| canary.name_index).collect();
-        let replaced = destructive.iter().map(|alloc| alloc.name_index).collect();
+        let returning = self.lost.iter().chain(self.now.iter());
+        let returning = returning.filter(|alloc| !self.cx.is_current(&alloc.version));
+        let replaced = destructive.iter().copied().chain(returning).map(|alloc| alloc.name_index).collect();
         for name_index in self.names.next_canaries((wanted - live) as usize, &held, &replaced) {
             let request = self.request(name_index, None);
             plan.places.push(PlacementRequest { canary: true, ..request });
@@ -176,8 +180,11 @@ impl<'a> Reconciler<'a, '_> {
             let name_index = self.name_for(alloc);
             plan.places.push(self.request(name_index, Some(alloc)));
         }
-        if plan.places.len() > self.count {
-            plan.places.truncate(self.count);
+        // Canaries stand beside what is replaced: they leave it its place.
+        let canaries = plan.places.iter().filter(|request| request.canary).count();
+        let most = if plan.places.len() > canaries { self.count + canaries } else { self.count };
+        if plan.places.len() > most {
+            plan.places.truncate(most);
             plan.desired.place = self.count as u64;
         }
     }

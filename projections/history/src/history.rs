@@ -493,7 +493,7 @@ impl History {
         Ok(())
     }
 
-    /// Ends the thread and makes the index durable. Also done when the last user drops it.
+    /// Ends the threads and makes the index durable. Also done when the last user drops it.
     pub fn shutdown(&self) {
         self.shared.progress.lock().closed = true;
         self.shared.work.notify_all();
@@ -502,6 +502,7 @@ impl History {
         {
             tracing::error!("the thread of history had panicked before the shutdown");
         }
+        self.yielding.shutdown();
     }
 }
 

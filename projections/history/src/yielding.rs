@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
 
 /// Does the work of one caller at a time on a thread that runs while no other thread wants the processor: Linux's `SCHED_IDLE`. A low
 /// nice value is not enough: who wakes beside it still waits for the rest of its slice, milliseconds.
@@ -11,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Default)]
 pub(crate) struct Yielding {
     busy: Arc<AtomicBool>,
+    /// Of the last work, which may still be at it for nobody.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// One work is being done; dropped when its thread ends, or if there never was one.
@@ -30,7 +35,14 @@ impl Yielding {
         }
         let turn = Turn(self.busy.clone());
         // `None` also when the work panicked there: then it does so here.
-        idle::run(turn, work.clone()).unwrap_or_else(work)
+        idle::run(turn, work.clone(), &self.thread).unwrap_or_else(work)
+    }
+
+    /// Waits until nothing that `work` had is in use any more.
+    pub fn shutdown(&self) {
+        let thread = self.thread.lock().take();
+        // A panic was repeated where the work was asked for.
+        drop(thread.map(JoinHandle::join));
     }
 }
 
@@ -39,9 +51,10 @@ mod idle {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
     use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-    use std::thread::Builder;
+    use std::thread::{Builder, JoinHandle};
     use std::time::Duration;
 
+    use parking_lot::Mutex;
     use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy, thread_native_id};
     use thread_priority::{ThreadPriority, set_thread_priority_and_policy};
 
@@ -53,10 +66,14 @@ mod idle {
     const ENOUGH: Duration = Duration::from_millis(50);
 
     /// `None` when the work did not get on.
-    pub(super) fn run<T: Send + 'static>(turn: Turn, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(super) fn run<T: Send + 'static>(
+        turn: Turn,
+        work: impl FnOnce() -> T + Send + 'static,
+        last: &Mutex<Option<JoinHandle<()>>>,
+    ) -> Option<T> {
         let (begun, clock) = sync_channel(1);
         let (done, result) = sync_channel(1);
-        let thread = Builder::new().name("past".to_string()).spawn(move || {
+        let spawned = Builder::new().name("past".to_string()).spawn(move || {
             let _turn = turn;
             let Some(clock) = give_way() else { return };
             if begun.send(clock).is_ok() {
@@ -64,8 +81,9 @@ mod idle {
                 drop(done.send(work()));
             }
         });
-        if let Err(error) = thread {
-            tracing::debug!(%error, "no thread for work that gives way");
+        match spawned {
+            Ok(thread) => *last.lock() = Some(thread),
+            Err(error) => tracing::debug!(%error, "no thread for work that gives way"),
         }
         wait(&result, &clock.recv().ok()?)
     }
@@ -109,7 +127,11 @@ mod idle {
 #[cfg(not(target_os = "linux"))]
 mod idle {
     /// There is no such rank: all work is done by its caller.
-    pub(super) fn run<T>(_: super::Turn, _: impl FnOnce() -> T) -> Option<T> {
+    pub(super) fn run<T>(
+        _: super::Turn,
+        _: impl FnOnce() -> T,
+        _: &super::Mutex<Option<super::JoinHandle<()>>>,
+    ) -> Option<T> {
         None
     }
 }
@@ -135,7 +157,7 @@ mod tests {
         // Each time, a busy machine may leave it nothing.
         while !yielding.run(gives_way) {}
         assert!(!gives_way());
-        let occupied = Yielding { busy: Arc::new(AtomicBool::new(true)) };
+        let occupied = Yielding { busy: Arc::new(AtomicBool::new(true)), thread: Mutex::default() };
         assert!(!occupied.run(gives_way));
     }
 
@@ -145,14 +167,20 @@ mod tests {
         let (begun, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(2)));
         let (times, there) = (begun.clone(), go_on.clone());
         let yielding = Yielding::default();
+        let held = Arc::new(());
+        let had = held.clone();
         let gave_way = yielding.run(move || {
+            let _had = &had;
             if times.fetch_add(1, Ordering::Relaxed) == 0 {
                 there.wait();
             }
             gives_way()
         });
         assert_eq!((gave_way, begun.load(Ordering::Relaxed)), (false, 2));
+        assert!(Arc::strong_count(&held) > 1);
         go_on.wait();
+        yielding.shutdown();
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 
     #[test]

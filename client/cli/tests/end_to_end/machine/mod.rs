@@ -116,7 +116,7 @@ impl Machine {
         let stream = slowly("the machine has a serial port", connect);
         stream.set_read_timeout(Some(SLOW)).unwrap();
         let mut machine = Machine { agent, shell: BufReader::new(stream), process: None };
-        machine.answer_until("==ready");
+        machine.answer_until(|line| line == "==ready");
         machine
     }
 
@@ -129,18 +129,19 @@ impl Machine {
 
     fn try_shell(&mut self, line: &str) -> (i32, String) {
         self.shell.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
-        let (last, output) = self.answer_until("==");
-        (last.trim_start_matches("==").parse().unwrap(), output)
+        let code = |line: &str| line.strip_prefix("==")?.parse().ok();
+        let (last, output) = self.answer_until(|line| code(line).is_some());
+        (code(&last).expect("it was one just now"), output)
     }
 
-    /// The line that begins so, and those before it.
-    fn answer_until(&mut self, begin: &str) -> (String, String) {
+    /// The line that is meant, and those before it.
+    fn answer_until(&mut self, is_meant: impl Fn(&str) -> bool) -> (String, String) {
         let mut output = String::new();
         loop {
             let mut line = String::new();
             self.shell.read_line(&mut line).expect("the machine answers");
             assert!(!line.is_empty(), "the machine went away after {output}");
-            if line.starts_with(begin) {
+            if is_meant(line.trim()) {
                 return (line.trim().to_string(), output);
             }
             output += &line;

@@ -84,7 +84,7 @@ exec < /dev/ttyS1 > /dev/ttyS1 2>/dev/console
 stty raw -echo
 echo "==ready"
 while read -r line; do
-  eval "$line" 2>&1
+  eval "$line" < /dev/null 2>&1
   echo "==$?"
 done
 poweroff -f

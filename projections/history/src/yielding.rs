@@ -75,8 +75,9 @@ mod idle {
         let (done, result) = sync_channel(1);
         let spawned = Builder::new().name("past".to_string()).spawn(move || {
             let _turn = turn;
-            let Some(clock) = give_way() else { return };
-            if begun.send(clock).is_ok() {
+            // While it still has its caller's rank.
+            let Ok(clock) = File::open("/proc/thread-self/schedstat") else { return };
+            if begun.send(clock).is_ok() && gives_way() {
                 // Nobody takes it if it starved.
                 drop(done.send(work()));
             }
@@ -88,16 +89,17 @@ mod idle {
         wait(&result, &clock.recv().ok()?)
     }
 
-    /// Gives the calling thread the lowest rank. What it has had of a processor since it began stands in the file.
-    fn give_way() -> Option<File> {
+    /// Whether the calling thread has the lowest rank from now on.
+    fn gives_way() -> bool {
         let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-        if let Err(error) = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle) {
+        let set = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+        if let Err(error) = &set {
             tracing::debug!(%error, "reading the past does not give way to the server's other work");
-            return None;
         }
-        File::open("/proc/thread-self/schedstat").ok()
+        set.is_ok()
     }
 
+    /// The clock says what the thread has had of a processor.
     fn wait<T>(result: &Receiver<T>, clock: &File) -> Option<T> {
         let mut had = Duration::ZERO;
         loop {

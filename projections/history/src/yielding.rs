@@ -142,6 +142,7 @@ mod idle {
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::channel;
 
     use thread_priority::thread_schedule_policy;
     use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy};
@@ -155,9 +156,12 @@ mod tests {
 
     #[test]
     fn one_at_a_time_gives_way_and_others_need_not_wait_for_it() {
+        let (asked, answer) = channel();
         let yielding = Yielding::default();
-        // Each time, a busy machine may leave it nothing.
-        while !yielding.run(gives_way) {}
+        let turn = Turn(yielding.busy.clone());
+        // A busy machine may leave it nothing for longer than its caller waits.
+        idle::run(turn, move || asked.send(gives_way()).unwrap(), &yielding.thread);
+        assert!(answer.recv().unwrap());
         assert!(!gives_way());
         let occupied = Yielding { busy: Arc::new(AtomicBool::new(true)), thread: Mutex::default() };
         assert!(!occupied.run(gives_way));

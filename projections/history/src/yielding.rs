@@ -77,7 +77,7 @@ mod idle {
             let _turn = turn;
             // While it still has its caller's rank.
             let Ok(clock) = File::open("/proc/thread-self/schedstat") else { return };
-            if begun.send(clock).is_ok() && gives_way() {
+            if begun.send(clock).is_ok() && give_way() {
                 // Nobody takes it if it starved.
                 drop(done.send(work()));
             }
@@ -90,7 +90,7 @@ mod idle {
     }
 
     /// Whether the calling thread has the lowest rank from now on.
-    fn gives_way() -> bool {
+    fn give_way() -> bool {
         let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
         let set = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
         if let Err(error) = &set {

@@ -429,27 +429,27 @@ impl Cluster {
 
     /// Status and body of an answer.
     async fn put(&self, nth: usize, path: &str, body: &serde_json::Value) -> (u16, String) {
-        self.put_named(nth, path, "", &body.to_string()).await
+        self.put_with(nth, path, "", &body.to_string()).await
     }
 
     /// Repeats a write by its name until its outcome is known: a busy host loses leaders, and the answers say so.
     async fn put_once(&self, nth: usize, path: &str, body: &serde_json::Value) -> (u16, String) {
         let body = body.to_string();
-        let name = Uuid::from_random(std::array::from_fn(|at| blake3::hash(body.as_bytes()).as_bytes()[at]));
+        let name = Uuid::from_random(*blake3::hash(body.as_bytes()).as_bytes().first_chunk().unwrap());
+        let named = format!("X-Sojourn-Request-Id: {name}\r\n");
         loop {
-            let (status, answer) = self.put_named(nth, path, &name.to_string(), &body).await;
+            let (status, answer) = self.put_with(nth, path, &named, &body).await;
             if status == 200 || answer.contains("Enforcing job modify index") {
                 return (status, answer);
             }
         }
     }
 
-    async fn put_named(&self, nth: usize, path: &str, name: &str, body: &str) -> (u16, String) {
-        let head =
-            format!("PUT {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Sojourn-Request-Id: {name}");
-        let head = format!("{head}\r\nContent-Length: {}", body.len());
+    async fn put_with(&self, nth: usize, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let head = format!("PUT {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}");
         let mut stream = TcpStream::connect(self.server(nth).http).await.unwrap();
-        stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
+        let rest = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all((head + &rest).as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");

@@ -92,8 +92,9 @@ mod tests {
                      directories in alloc_dir";
         assert_eq!(notes(&["-alloc-mounts-dir=/x"]).unwrap(), [noted]);
         let refused = notes(&["-alloc-mounts-dir=/x", "-dev-connect"]).unwrap_err();
-        let noted = "-dev-connect is not supported: no proxies of a service mesh run here: leave it out";
-        assert_eq!(refused, noted);
+        let unsupported =
+            "-dev-connect is not supported: no proxies of a service mesh run here: leave it out";
+        assert_eq!(refused, unsupported);
         for flag in UNSUPPORTED_FLAGS.iter().flat_map(|list| list.iter()) {
             assert!(!why(flag.spec().name).is_empty());
         }

@@ -53,7 +53,8 @@ fn no_byte_of_a_log_with_images_changes_unseen() {
                     // The end may be cut where nothing says that it was safe.
                     assert!(entries().starts_with(&found), "{case}");
                     assert!(found.len() >= if *name == active { 25 } else { 31 }, "{case}: {}", found.len());
-                    assert_eq!(damage.len(), 0, "{case}");
+                    // A note in a segment that was passed by is read by nobody else.
+                    assert!(damage.is_empty() || damage == [name.as_str()], "{case}: {damage:?}");
                 }
                 Err(StoreError::Damaged { file, .. }) => {
                     assert_eq!((&file, damage.len()), (*name, 1), "{case}");

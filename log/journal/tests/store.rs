@@ -6,9 +6,10 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use crate::support::*;
-use base::Index;
+use base::{Index, Time};
+use bytes::Bytes;
 use journal::store::simulated::{Fate, Operation};
-use journal::store::{Directory, Driving, Entry, LogId, Payload, Settings, Store, StoreError};
+use journal::store::{Directory, Driving, Entry, ImageMeta, LogId, Payload, Settings, Store, StoreError};
 
 const SMALL: u64 = 2048;
 
@@ -47,6 +48,34 @@ fn any_range_reads_the_same_from_files_and_from_memory() {
         }
     }
     assert_eq!(reopened.entries(5..20, 0).unwrap(), written[5..6], "at least one");
+}
+
+#[test]
+fn every_entry_of_a_long_segment_is_found() {
+    const LONG: u64 = 48 << 10;
+    let disk = Disk::new(1);
+    let written = log_of(800);
+    let store = open(&disk, LONG).unwrap();
+    append(&store, &written[..150]);
+    append(&store, &(150..190).map(|index| blank(index, 1)).collect::<Vec<_>>());
+    vote(&store, b"for another");
+    truncate(&store, 150);
+    append(&store, &written[150..400]);
+    vote(&store, b"for a third");
+    append(&store, &written[400..]);
+    let members = Bytes::from_static(b"members");
+    let image = ImageMeta { last: LogId { index: 700, term: 1 }, index: Index(699), members, chain: None };
+    store.keep(image, vec![], Time(1)).unwrap();
+    let reopened = open(&disk_with(disk.files()), LONG).unwrap();
+    for from in (0..written.len()).rev() {
+        let (one, some) = (from + 1, (from + 200).min(written.len()));
+        assert_eq!(reopened.entries(from as u64..one as u64, usize::MAX).unwrap(), written[from..one]);
+        assert_eq!(reopened.entries(from as u64..some as u64, usize::MAX).unwrap(), written[from..some]);
+    }
+    truncate(&reopened, 720);
+    assert_eq!(all(&reopened), written[..720]);
+    append(&reopened, &written[720..]);
+    assert_eq!(all(&reopened), written);
 }
 
 #[test]

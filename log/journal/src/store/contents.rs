@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::Index;
 
 use super::files::File;
+use super::places::{Offset, Places, Run};
 use super::position::{Notes, Position};
 use super::segment::Summary;
 use super::{Entry, LogId, Payload};
@@ -15,13 +16,9 @@ use super::{Entry, LogId, Payload};
 /// Older ones are dropped once they are written; more is held only while the disk lags.
 pub const TAIL_BYTES: usize = 32 << 20;
 
-/// Segments whose offsets are kept in memory: 4 bytes an entry, so some 50 MiB with entries of 200 bytes. When one
-/// more is needed, the one that was taken in first is forgotten, and read again when needed.
-pub(super) const INDEXED_MAX: usize = 32;
-
-/// Where an entry's record begins. Offsets are multiples of 16, so 32 bits reach 64 GiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Offset(u32);
+/// Segments whose places are kept in memory: 8 bytes for 128 entries, so some 40 MiB for 128 GiB of entries of 200 bytes. When one
+/// more is needed, those of the one that was taken in first are forgotten, and looked for again when needed.
+pub(super) const PLACED_MAX: usize = 2_048;
 
 /// A segment's file and its number.
 #[derive(Clone)]
@@ -38,8 +35,8 @@ pub(super) struct Segment {
     pub start: Position,
     /// None while it is in use.
     pub sealed: Option<Sealed>,
-    /// Of the entries from `start` on; none when they were not read yet.
-    offsets: Option<Vec<Offset>>,
+    /// Of the entries from `start` on; none when nobody looked for them yet.
+    places: Option<Places>,
 }
 
 #[derive(Clone, Copy)]
@@ -68,28 +65,28 @@ pub(super) struct Contents {
     pub notes: Notes,
     /// The newest segment whose first record is synced; 0 when there is none.
     pub begun: u64,
-    /// Numbers of the sealed segments that have offsets, the first taken in first.
-    indexed: VecDeque<u64>,
+    /// Numbers of the sealed segments that have places, the first taken in first.
+    placed: VecDeque<u64>,
 }
 
 /// Where entries are found.
 pub(super) enum Found {
     Nowhere,
     Memory(Vec<Entry>),
-    /// Behind each other in one segment.
-    File(SegmentFile, Vec<Offset>),
-    /// In a segment whose offsets are not in memory.
-    Unread(SegmentFile),
+    InFile(InFile),
+    /// In a segment whose places are not in memory.
+    Unplaced(SegmentFile),
 }
 
-impl Offset {
-    pub fn new(bytes: u64) -> Offset {
-        Offset(u32::try_from(bytes / 16).expect("segments are smaller than 64 GiB"))
-    }
-
-    pub fn bytes(self) -> u64 {
-        u64::from(self.0) * 16
-    }
+/// Entries in one segment.
+pub(super) struct InFile {
+    pub segment: SegmentFile,
+    /// The first one that is looked for.
+    pub first: u64,
+    /// They lead from `first` or before to the last one.
+    pub runs: Vec<Run>,
+    /// Where the record begins that follows them, if that is known.
+    pub behind: Option<u64>,
 }
 
 impl Contents {
@@ -184,10 +181,11 @@ impl Contents {
 
     /// The next entries were written to the last segment, here, and synced.
     pub fn written(&mut self, offsets: &[Offset]) {
-        self.written += offsets.len() as u64;
-        if let Some(known) = self.segments.back_mut().and_then(|segment| segment.offsets.as_mut()) {
-            known.extend_from_slice(offsets);
+        let places = self.segments.back_mut().and_then(|segment| segment.places.as_mut());
+        if let Some(places) = places {
+            (self.written..).zip(offsets).for_each(|(entry, offset)| places.push(entry, *offset));
         }
+        self.written += offsets.len() as u64;
         while self.tail_bytes > TAIL_BYTES && self.tail_start() < self.written {
             let oldest = self.tail.pop_front().expect("the tail has bytes");
             self.tail_bytes -= oldest.payload.len();
@@ -196,7 +194,8 @@ impl Contents {
 
     /// A segment begins where the log stands.
     pub fn begin(&mut self, file: SegmentFile, bytes: u64, start: Position) {
-        self.segments.push_back(Segment { file, bytes, start, sealed: None, offsets: Some(Vec::new()) });
+        let places = Some(Places::default());
+        self.segments.push_back(Segment { file, bytes, start, sealed: None, places });
     }
 
     /// The last segment is complete.
@@ -207,13 +206,13 @@ impl Contents {
         self.remember(number);
     }
 
-    /// Takes a whole segment as it was found, with the offsets of its entries or without.
+    /// Takes a whole segment as it was found, with the places of its entries or without.
     pub fn take_segment(
         &mut self,
         file: SegmentFile,
         bytes: u64,
         summary: &Summary,
-        offsets: Option<Vec<Offset>>,
+        places: Option<Places>,
         sealed: bool,
     ) {
         let lowest = summary.lowest;
@@ -222,34 +221,31 @@ impl Contents {
         self.others.extend_from_slice(&summary.others);
         self.next = summary.end.next;
         self.written = self.next;
-        let (number, indexed) = (file.number, offsets.is_some());
+        let (number, placed) = (file.number, places.is_some());
         let sealed = sealed.then_some(Sealed { last_time: summary.last_time });
-        self.segments.push_back(Segment { file, bytes, start: lowest, sealed, offsets });
-        if sealed.is_some() && indexed {
+        self.segments.push_back(Segment { file, bytes, start: lowest, sealed, places });
+        if sealed.is_some() && placed {
             self.remember(number);
         }
     }
 
-    /// Offsets of the entries from `first` on were read from a sealed segment.
-    pub fn indexed(&mut self, number: u64, first: u64, mut offsets: Vec<Offset>) {
+    /// The places of the entries of a sealed segment were looked for.
+    pub fn placed(&mut self, number: u64, mut places: Places) {
         let Some(at) = self.segments.iter().position(|segment| segment.file.number == number) else { return };
         // What it holds may have become void since it was written, but never grows.
-        let (start, end) = (self.segments[at].start.next, self.end_of(at));
-        offsets.truncate(end.saturating_sub(first) as usize);
-        if start == first || offsets.is_empty() {
-            self.segments[at].offsets = Some(offsets);
-            self.remember(number);
-        }
+        places.truncate(self.end_of(at));
+        self.segments[at].places = Some(places);
+        self.remember(number);
     }
 
     fn remember(&mut self, number: u64) {
-        self.indexed.retain(|known| *known != number);
-        self.indexed.push_back(number);
-        if self.indexed.len() > INDEXED_MAX {
-            let oldest = self.indexed.pop_front();
+        self.placed.retain(|known| *known != number);
+        self.placed.push_back(number);
+        if self.placed.len() > PLACED_MAX {
+            let oldest = self.placed.pop_front();
             let forget = self.segments.iter_mut().find(|segment| Some(segment.file.number) == oldest);
             if let Some(segment) = forget {
-                segment.offsets = None;
+                segment.places = None;
             }
         }
     }
@@ -276,8 +272,8 @@ impl Contents {
         self.written = self.written.min(to.next);
         for segment in self.segments.iter_mut().rev() {
             let keep = to.next.saturating_sub(segment.start.next);
-            if let Some(offsets) = segment.offsets.as_mut() {
-                offsets.truncate(keep as usize);
+            if let Some(places) = segment.places.as_mut() {
+                places.truncate(to.next);
             }
             if keep > 0 {
                 break;
@@ -332,15 +328,15 @@ impl Contents {
         // The last of those that begin there: the ones before it hold nothing that counts.
         let at = self.segments.partition_point(|segment| segment.start.next <= first) - 1;
         let segment = &self.segments[at];
-        let Some(offsets) = &segment.offsets else { return Found::Unread(segment.file.clone()) };
-        let start = segment.start.next;
-        let together = &offsets[(first - start) as usize..(end.min(self.end_of(at)) - start) as usize];
-        Found::File(segment.file.clone(), together.to_vec())
+        let (file, last) = (segment.file.clone(), end.min(self.end_of(at)));
+        let Some(places) = &segment.places else { return Found::Unplaced(file) };
+        let (runs, behind) = places.runs(first, last);
+        Found::InFile(InFile { segment: file, first, runs, behind })
     }
 
-    /// The offsets of the segment `number` are not in memory.
-    pub fn is_unread(&self, number: u64) -> bool {
-        self.segments.iter().any(|segment| segment.file.number == number && segment.offsets.is_none())
+    /// The places of the segment `number` are not in memory.
+    pub fn is_unplaced(&self, number: u64) -> bool {
+        self.segments.iter().any(|segment| segment.file.number == number && segment.places.is_none())
     }
 
     /// The oldest batch that is held, or the first to come.

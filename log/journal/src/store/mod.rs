@@ -14,6 +14,7 @@ mod history_files;
 mod image;
 mod images;
 mod kept_facts;
+mod places;
 mod position;
 mod queue;
 mod reader;
@@ -28,6 +29,7 @@ mod segment;
 #[cfg(feature = "simulation")]
 pub mod simulated;
 mod spare;
+mod walk;
 mod writer;
 
 use std::io;
@@ -209,7 +211,7 @@ struct Shared {
     /// Held while an image is kept, installed or read: one at a time.
     keeping: Mutex<()>,
     /// Held while a segment that was passed by is read.
-    indexing: Mutex<()>,
+    placing: Mutex<()>,
     /// Held while something is read only to see that it can be.
     scrubbed: Mutex<scrub::Progress>,
     fatal: Fatal,
@@ -222,7 +224,7 @@ impl Shared {
             contents: Mutex::new(contents),
             images: Mutex::new(images),
             keeping: Mutex::default(),
-            indexing: Mutex::default(),
+            placing: Mutex::default(),
             scrubbed: Mutex::default(),
             fatal,
         }

@@ -5,16 +5,13 @@ use std::ops::Range;
 use base::Index;
 use bytes::Bytes;
 
-use super::contents::{Found, Offset, SegmentFile};
+use super::contents::{Found, InFile, SegmentFile};
 use super::position::Position;
-use super::record::{self, Bad, Chain, HEADER, Header, Spot};
-use super::scan::{bad_record, damaged, scan_sealed};
+use super::record::{self, HEADER, Header, Spot};
+use super::scan::{bad_record, damaged};
+use super::walk::{CHUNK, Walk, places};
 use super::{EncodedBatch, Entry, Payload, Shared, Store, StoreError, segment};
 
-/// Read from a file at once: enough to make a scan sequential, little enough to be kept alive by one of its batches.
-const CHUNK: u64 = 1 << 20;
-/// What follows the last record's beginning in a chunk, as a guess of that record's length.
-const LAST_RECORD: u64 = 4 << 10;
 /// Entries looked up under one lock.
 const RUN: u64 = 4096;
 
@@ -96,8 +93,8 @@ impl Shared {
             match self.find(range.clone())? {
                 Found::Nowhere => return Ok(Vec::new()),
                 Found::Memory(entries) => return Ok(entries),
-                Found::File(segment, offsets) => return read_run(&segment, range.start, &offsets),
-                Found::Unread(segment) => self.index(&segment)?,
+                Found::InFile(found) => return read(&found),
+                Found::Unplaced(segment) => self.place(&segment)?,
             }
         }
     }
@@ -111,15 +108,15 @@ impl Shared {
         Ok(contents.find(range, RUN))
     }
 
-    /// Finds the entries in a sealed segment that was passed by so far.
-    fn index(&self, segment: &SegmentFile) -> Result<(), StoreError> {
-        // One at a time: each takes memory for a whole segment.
-        let _one = self.indexing.lock();
-        if !self.contents.lock().is_unread(segment.number) {
+    /// Looks for the entries of a sealed segment that was passed by so far.
+    fn place(&self, segment: &SegmentFile) -> Result<(), StoreError> {
+        // One at a time: others want the same segment, as a rule.
+        let _one = self.placing.lock();
+        if !self.contents.lock().is_unplaced(segment.number) {
             return Ok(());
         }
-        let scanned = scan_sealed(segment)?;
-        self.contents.lock().indexed(segment.number, scanned.summary.lowest.next, scanned.offsets);
+        let places = places(segment)?;
+        self.contents.lock().placed(segment.number, places);
         Ok(())
     }
 
@@ -137,38 +134,51 @@ impl Shared {
                 (contents.find_written(last), term, contents.batch_at(last).0)
             };
             match found {
-                Found::File(segment, offsets) => {
-                    let chain = chain_at(&segment, offsets[0].bytes())?;
+                Found::InFile(found) => {
+                    let chain = header(&found)?.chain;
                     return Ok(Position { next, term, batch, chain });
                 }
-                Found::Unread(segment) => self.index(&segment)?,
+                Found::Unplaced(segment) => self.place(&segment)?,
                 Found::Nowhere | Found::Memory(_) => unreachable!("a written entry is in a file"),
             }
         }
     }
 }
 
-/// The entries at `offsets` of one segment, the first of which is entry `first`: at least that one.
-fn read_run(segment: &SegmentFile, first: u64, offsets: &[Offset]) -> Result<Vec<Entry>, StoreError> {
-    let start = offsets[0].bytes();
-    let spread = offsets[offsets.len() - 1].bytes() - start;
-    let mut chunk = read_chunk(segment, start, (spread + LAST_RECORD).min(CHUNK))?;
-    let spot = |offset| Spot { segment: segment.number, offset };
-    let bad = |bad| bad_record(segment.number, start, bad, "");
-    let whole = Header::read(&chunk, spot(start)).map(|header| header.size()).map_err(bad)?;
-    if whole > chunk.len() as u64 {
-        chunk = read_chunk(segment, start, whole)?;
-    }
-    let mut entries = Vec::with_capacity(offsets.len());
-    for (offset, index) in offsets.iter().map(|offset| offset.bytes()).zip(first..) {
-        let rest = chunk.slice(((offset - start) as usize).min(chunk.len())..);
-        let complete = Header::read(&rest, spot(offset)).is_ok_and(|it| it.size() <= rest.len() as u64);
-        if !complete && !entries.is_empty() {
-            break;
+/// One or more of the entries: those that are read at once.
+fn read(found: &InFile) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::new();
+    let Some(from) = found.runs.first() else { return Err(missing(found)) };
+    let whole = found.behind.map_or(CHUNK, |behind| behind - from.offset);
+    let mut walk = Walk::new(&found.segment, whole.min(CHUNK));
+    for run in &found.runs {
+        walk.go_to(run.offset);
+        for index in run.first..run.end {
+            if index >= found.first && !entries.is_empty() && !walk.holds_entry() {
+                return Ok(entries);
+            }
+            let (header, offset) = walk.entry()?;
+            if index >= found.first {
+                entries.push(read_entry(&found.segment, offset, walk.read(offset, header.size())?, index)?);
+            }
         }
-        entries.push(read_entry(segment, offset, rest, index)?);
     }
     Ok(entries)
+}
+
+/// What the record of the first of the entries says.
+fn header(found: &InFile) -> Result<Header, StoreError> {
+    let Some(run) = found.runs.first() else { return Err(missing(found)) };
+    let mut walk = Walk::new(&found.segment, CHUNK);
+    walk.go_to(run.offset);
+    for _ in run.first..found.first {
+        walk.entry()?;
+    }
+    Ok(walk.entry()?.0)
+}
+
+fn missing(found: &InFile) -> StoreError {
+    damaged(found.segment.number, 0, &format!("entry {} is not in it", found.first))
 }
 
 fn read_entry(segment: &SegmentFile, offset: u64, bytes: Bytes, index: u64) -> Result<Entry, StoreError> {
@@ -180,17 +190,4 @@ fn read_entry(segment: &SegmentFile, offset: u64, bytes: Bytes, index: u64) -> R
     let entry = record::entry(&header, payload).map_err(unreadable)?;
     let wrong = || damaged(number, offset, &format!("it is not entry {index}"));
     entry.filter(|entry| entry.index == index).ok_or_else(wrong)
-}
-
-fn read_chunk(segment: &SegmentFile, start: u64, len: u64) -> Result<Bytes, StoreError> {
-    let end = segment.file.size().map_err(StoreError::io("measure a segment"))?;
-    let mut bytes = vec![0; len.min(end.saturating_sub(start)) as usize];
-    segment.file.read_at(&mut bytes, start).map_err(StoreError::io("read the log"))?;
-    Ok(Bytes::from(bytes))
-}
-
-fn chain_at(segment: &SegmentFile, offset: u64) -> Result<Chain, StoreError> {
-    let bytes = read_chunk(segment, offset, HEADER as u64)?;
-    let header = Header::read(&bytes, Spot { segment: segment.number, offset });
-    Ok(header.map_err(|bad: Bad| bad_record(segment.number, offset, bad, ""))?.chain)
 }

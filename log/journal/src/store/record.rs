@@ -178,6 +178,10 @@ impl Chain {
 }
 
 impl Kind {
+    pub fn is_entry(self) -> bool {
+        matches!(self, Kind::Batch | Kind::Blank | Kind::Membership)
+    }
+
     fn from_number(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::Batch,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::contents::{Contents, Offset, SegmentFile};
+use super::contents::{Contents, SegmentFile};
 use super::files::File;
+use super::places::{Offset, Places};
 use super::position::{Begin, Notes, Position};
 use super::record::{self, ALIGN, Bad, Header, Kind, MAGIC, Spot};
 use super::segment::{self, Summary};
@@ -20,7 +21,7 @@ pub(super) struct Scanned {
     pub notes: Notes,
     pub summary: Summary,
     /// Of the entries from `summary.lowest` to `summary.end`.
-    pub offsets: Vec<Offset>,
+    pub places: Places,
     pub end: End,
 }
 
@@ -66,7 +67,7 @@ pub(super) fn scan(number: u64, bytes: &[u8]) -> Result<Scanned, Result<Bad, Sto
         reset: header.kind == Kind::Reset,
         notes: begin.notes.clone(),
         summary: Summary::new(begin.position),
-        offsets: Vec::new(),
+        places: Places::default(),
         end: End::Bad(0, Bad::Zeros),
         begin,
     };
@@ -163,19 +164,19 @@ impl Scanned {
         };
         let entry = record::entry(header, Bytes::copy_from_slice(payload)).map_err(unreadable)?;
         self.summary.entry(&entry.expect("the kind is an entry's"), header.chain);
-        self.offsets.push(Offset::new(spot.offset));
+        self.places.push(header.raft_index, Offset::new(spot.offset));
         Ok(())
     }
 
     fn truncate(&mut self, to: Position) {
-        self.offsets.truncate(to.next.saturating_sub(self.summary.lowest.next) as usize);
+        self.places.truncate(to.next);
         self.summary.truncate(to);
     }
 
     /// Gives what was found to `contents`, as its last segment.
     pub fn put(self, contents: &mut Contents, segment: SegmentFile, bytes: u64) -> (Begin, Summary) {
         let sealed = matches!(self.end, End::Sealed(_));
-        contents.take_segment(segment, bytes, &self.summary, Some(self.offsets), sealed);
+        contents.take_segment(segment, bytes, &self.summary, Some(self.places), sealed);
         contents.notes = self.notes;
         (self.begin, self.summary)
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::contents::{Contents, Offset, SegmentFile};
+use super::contents::{Contents, SegmentFile};
 use super::files::{File, Files};
+use super::places::Offset;
 use super::position::{Begin, Notes, Position};
 use super::queue::{Group, Op};
 use super::record::{Chain, Draft, Kind, Spot};

@@ -64,13 +64,13 @@ fn own(spec: &CgroupSpec) -> Vec<&Path> {
     }
 }
 
-/// Moves the calling process into the group; its children start there too.
+/// Moves the calling process into the group, or of version 1 the calling thread; what it starts begins there too.
 pub fn enter(spec: &CgroupSpec) -> io::Result<()> {
-    let pid = std::process::id().to_string();
-    let enter = |group: &Path| fs::write(group.join("cgroup.procs"), &pid);
     match spec.controllers.is_empty() {
-        true => enter(&spec.path),
-        false => spec.controllers.values().try_for_each(|group| enter(group)),
+        true => fs::write(spec.path.join("cgroup.procs"), "0"),
+        // A thread that moves itself waits for nobody; for a process the kernel first waits, some 15 ms, until no process of the
+        // whole system is just starting or ending.
+        false => spec.controllers.values().try_for_each(|group| fs::write(group.join("tasks"), "0")),
     }
 }
 

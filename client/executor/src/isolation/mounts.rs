@@ -5,10 +5,23 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// Where something is mounted strictly below `directory`, as the system has mounted it.
+/// Where something is mounted, as the system has mounted it.
+pub struct MountPoints(Vec<PathBuf>);
+
+impl MountPoints {
+    pub fn now() -> io::Result<MountPoints> {
+        Ok(MountPoints(parse(&std::fs::read_to_string("/proc/self/mountinfo")?).collect()))
+    }
+
+    /// Those strictly below `directory`.
+    pub fn below(&self, directory: &Path) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().filter(move |point| *point != directory && point.starts_with(directory))
+    }
+}
+
+/// Where something is mounted strictly below `directory`.
 pub fn below(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo")?;
-    Ok(parse(&table).filter(|point| point != directory && point.starts_with(directory)).collect())
+    Ok(MountPoints::now()?.below(directory).cloned().collect())
 }
 
 fn parse(table: &str) -> impl Iterator<Item = PathBuf> {

@@ -14,7 +14,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, chroot, pivot_root};
 
-use super::mounts;
+use super::mounts::MountPoints;
 use super::root::{Bind, Place, Root};
 use crate::spec::{DeviceSpec, IsolationSpec, LayerSpec, MountSpec, UserIds};
 
@@ -52,13 +52,15 @@ const READ_ONLY: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "
 /// # Errors
 /// Names what could not be shown.
 pub fn make(isolation: &IsolationSpec, user: Option<UserIds>) -> io::Result<()> {
+    // Before there are mounts of ours, which no layer shows. The table of a host with many tasks takes milliseconds to read.
+    let points = MountPoints::now()?;
     // With the directories in memory that are mounted below it.
     mount_bind_recursive(&isolation.root, &isolation.root)?;
     let root = Root::open(&isolation.root)?;
     root.find(Path::new("."))?.restrict(MountFlags::NODEV)?;
     let reader = Reader::of(isolation, user);
     for layer in &isolation.layers {
-        show(&root, layer, isolation, &reader)?;
+        show(&root, layer, isolation, (&reader, &points))?;
     }
     devices(&root).map_err(|error| named("/dev", &error))?;
     for given in &isolation.devices {
@@ -103,7 +105,12 @@ fn enter(root: &Root, isolation: &IsolationSpec) -> io::Result<()> {
 }
 
 /// A part of the host, without what must not be seen of it.
-fn show(root: &Root, layer: &LayerSpec, isolation: &IsolationSpec, reader: &Reader) -> io::Result<()> {
+fn show(
+    root: &Root,
+    layer: &LayerSpec,
+    isolation: &IsolationSpec,
+    (reader, points): (&Reader, &MountPoints),
+) -> io::Result<()> {
     // The layer shows what a link leads to, as files do that are linked or copied from there.
     let Ok(source) = layer.source.canonicalize() else { return Ok(()) };
     let system = |path: &Path| SYSTEM.iter().any(|tree| path.starts_with(tree));
@@ -119,7 +126,7 @@ fn show(root: &Root, layer: &LayerSpec, isolation: &IsolationSpec, reader: &Read
     }
     let inside = |path: &Path| layer.target.join(path.strip_prefix(&source).unwrap_or(path));
     // Such a view does not hold what is mounted below.
-    for point in mounts::below(&source)?.iter().filter(|point| !covered(point)) {
+    for point in points.below(&source).filter(|point| !covered(point)) {
         if root.find(&inside(point)).is_ok() && point.exists() {
             root.bind(point, &inside(point), read_only)?;
         }

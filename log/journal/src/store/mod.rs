@@ -63,7 +63,7 @@ pub use retention::{RETENTION, Retention};
 use spare::Maker;
 use writer::{Stop, Writer};
 
-/// The usual length of a segment: twice the largest batch, and a fraction of a second to fill with zeros.
+/// The usual length of a segment, once there are some: twice the largest batch, and a fraction of a second to fill with zeros.
 pub const SEGMENT_BYTES: u64 = 2 * BATCH_BYTES_MAX as u64;
 
 /// Called, from the writer's thread, when the disk failed for good. What was not
@@ -114,7 +114,7 @@ impl Payload {
 
 #[derive(Clone)]
 pub struct Settings {
-    /// The length of new segments; [`SEGMENT_BYTES`] but for tests. A larger record gets a larger segment.
+    /// The usual length of segments; [`SEGMENT_BYTES`] but for tests. The first are shorter, and a larger record gets a larger segment.
     pub segment_bytes: u64,
     /// [`RETENTION`] by default.
     pub retention: Retention,
@@ -248,9 +248,9 @@ impl Store {
         let archive = settings.archive.map(|settings| Archive::open(settings, archive::WHOLE)).transpose()?;
         let kept = settings.keep.map(Kept::open).transpose()?;
         let shared = Arc::new(Shared::new(recovered.contents, recovered.images, fatal.clone()));
-        let spare_bytes = settings.segment_bytes.max(segment::len_for(0, record::size_with(0)));
-        let writer =
-            |spares| Writer::new(files.clone(), spares, spare_bytes, shared.clone(), recovered.resume);
+        let usual = settings.segment_bytes.max(segment::len_for(0, record::size_with(0)));
+        let spare_bytes = segment::bytes_of(recovered.resume.number + 1, usual);
+        let writer = |spares| Writer::new(files.clone(), spares, usual, shared.clone(), recovered.resume);
         let driver = match settings.driving {
             Driving::Threads => {
                 let (maker, spares) = spare::start(files.clone(), spare_bytes, fatal)

@@ -15,6 +15,10 @@ pub(super) const SPARE: &str = "spare";
 /// A spare that is being made.
 pub(super) const UNFINISHED: &str = "spare.tmp";
 
+/// The first segment of a log. Each next one is twice as long, until they have their usual length: a log that stays small takes little of
+/// the disk, and a new server need not first fill a large file with zeros.
+const FIRST_BYTES: u64 = 1 << 20;
+
 const END: u64 = 64;
 const END_MAGIC: [u8; 8] = *b"SJREND01";
 
@@ -157,6 +161,12 @@ pub(super) fn numbered(names: &[String], suffix: &str) -> Vec<u64> {
     numbers
 }
 
+/// How long the segment `number` is made, where `usual` is what they are in the end.
+pub(super) fn bytes_of(number: u64, usual: u64) -> u64 {
+    let doubled = number.saturating_sub(1).min(u64::from(FIRST_BYTES.leading_zeros()) - 1);
+    usual.min(FIRST_BYTES << doubled)
+}
+
 /// Makes the spare, of `bytes`, ready to become a segment.
 pub(super) fn make_spare(files: &dyn Files, bytes: u64) -> io::Result<()> {
     let file = files.create(UNFINISHED, bytes).inspect_err(|_| {
@@ -207,6 +217,13 @@ fn end_mark(len: u64) -> [u8; END as usize] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_grow_to_their_usual_length() {
+        let lengths = [0, 1, 2, 3, 4, 100, u64::MAX].map(|number| bytes_of(number, 5 << 20) >> 20);
+        assert_eq!(lengths, [1, 1, 2, 4, 5, 5, 5]);
+        assert_eq!(bytes_of(1, 4096), 4096);
+    }
 
     #[test]
     fn a_summary_survives_its_bytes() {

@@ -334,7 +334,7 @@ impl Writer {
         self.append(&Draft { kind, raft_index, term, index, payload: &payload });
         let (bytes, file) = (segment::len_of(capacity), SegmentFile { number, file });
         self.shared.contents.lock().begin(file, bytes, position);
-        Ok(self.spares.order(self.segment_bytes)?)
+        Ok(self.spares.order(segment::bytes_of(number + 1, self.segment_bytes))?)
     }
 
     /// What an image made void, once that is safe. What a crash leaves of it goes at the next start.

@@ -28,7 +28,7 @@ const FOUND_BY: [(Layer, Bug, u64); 23] = [
     (Layer::Model, Bug::LeadsBlind("locks"), 95),
     (Layer::Model, Bug::Forgets("deployments"), 3),
     (Layer::Model, Bug::Forgets("locks"), 5),
-    (Layer::Model, Bug::SettledTwice, 127),
+    (Layer::Model, Bug::SettledTwice, 60),
     (Layer::Model, Bug::AckCancelsNothing, 1),
     (Layer::Model, Bug::OldReturnsEnd, 170),
     (Layer::Model, Bug::AheadAcknowledged, 11),

@@ -78,6 +78,10 @@ fn with(placement: AllocsPlaced, given: &Given) -> AllocsPlaced {
 
 /// Settles a plan that was made before the node's load last changed.
 fn settle_late(story: &mut World, plan: Plan) -> Verdict {
+    story.end_planned("web");
+    if story.waiting_eval("web").is_none() {
+        evaluate(story, "web");
+    }
     let row = story.state.nodes.find(node_id(1)).unwrap();
     let changed = story.state.nodes.hot(row).load_changed;
     let snapshot = base::Index(changed.0 - 1);
@@ -292,6 +296,27 @@ fn a_plan_from_before_its_evaluation_was_blocked_is_refused() {
     assert_eq!(late.unwrap_err(), Rejection::EvalNotOutstanding(eval), "another worker was sooner");
     let now = story.state.index;
     settle(&mut story, 2, now).unwrap();
+    story.check_replay();
+}
+
+/// Of a worker that lost the evaluation and came sooner than the one that has it.
+#[test]
+fn a_plan_from_before_another_of_its_evaluation_is_made_again() {
+    let mut story = world(2, "web");
+    let eval = story.waiting_eval("web").unwrap();
+    let settle = |story: &mut World, node: u128, snapshot: Index, end: Option<EvalEnd>| {
+        let plan = Plan { placed: vec![story.placement("web", 0, node, None)], snapshot, ..story.plan() };
+        let settlement = Settlement { eval, plan, end };
+        let decision = story.submit(Command::SettleEval(Box::new(settlement))).unwrap();
+        (decision.events.len(), decision.verdict.unwrap().full)
+    };
+    let before = story.state.index;
+    assert!(settle(&mut story, 1, before, None).1);
+    let complete = || Some(EvalEnd::complete(Default::default()));
+    assert_eq!(settle(&mut story, 2, before, complete()), (0, false));
+    let now = story.state.index;
+    assert!(settle(&mut story, 2, now, complete()).1);
+    assert_eq!(story.state.allocs.len(), 2);
     story.check_replay();
 }
 

@@ -74,6 +74,7 @@ fn mounting(story: &mut World, request: VolumeRequest) {
 /// What becomes of a plan that has one allocation of another job with the volume on the node, and was made on the
 /// first state that there was.
 fn placed_late(story: &mut World, node: u128, request: VolumeRequest) -> Verdict {
+    story.end_planned("db");
     let mut job = job_document("db", "service", Duration::ZERO);
     job.task_groups[0].volumes = [("v".to_string(), request)].into_iter().collect();
     story.submit(Command::RegisterJob(Box::new(RegisterJob::new(job)))).unwrap();
@@ -269,6 +270,7 @@ fn a_host_volume_has_one_writer_where_one_is_asked_for() {
     let old = story.alloc("web[0]");
     // Made before the first one came.
     let late = |story: &mut World, stopped: Vec<model::AllocId>| {
+        story.end_planned("web");
         story.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
         let placed = vec![story.placement("web", 1, 1, None)];
         let stopped = (!stopped.is_empty()).then(|| stop(stopped, None)).into_iter().collect();

@@ -105,6 +105,15 @@ impl World {
         job.live_evals.first().map(|row| self.state.evals.get(*row).id())
     }
 
+    /// Ends the evaluation of the job that waits if a plan for it was decided: the next one has to be of another, or newer.
+    pub fn end_planned(&mut self, job: &str) {
+        let waiting = self.waiting_eval(job).and_then(|id| self.state.evals.lookup(id));
+        if waiting.is_some_and(|eval| eval.modified > eval.created) {
+            let plan = self.plan();
+            self.settle(job, plan).expect("a plan that changes nothing is accepted");
+        }
+    }
+
     pub fn alloc(&self, name: &str) -> AllocId {
         *self.allocs.get(name).unwrap_or_else(|| panic!("the story placed no {name}"))
     }

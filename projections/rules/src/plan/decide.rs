@@ -26,6 +26,10 @@ pub fn settle(state: &State, ctx: &mut Context, settlement: &Settlement) -> Resu
     if eval.status.is_terminal() || was_settled {
         return Err(Rejection::EvalNotOutstanding(settlement.eval));
     }
+    if settlement.plan.snapshot.max(eval.created) < eval.modified {
+        // A worker that had lost it came first: what its plan did, this one would do again. The answer names an index to plan on.
+        return Ok(Decision { verdict: Some(Verdict::default()), ..Decision::default() });
+    }
     let accepted = check(state, eval, &settlement.plan)?;
     let verdict = Verdict {
         full: accepted.is_full(),

@@ -138,6 +138,22 @@ fn what_sticks_comes_back_to_its_volume() {
     assert_eq!(placed(&outcome), [1], "the volume is in use again: a second one may go anywhere");
 }
 
+#[test]
+fn what_sticks_comes_back_to_a_volume_that_others_still_use() {
+    let mut world = World::with_nodes(1);
+    let mode = "single-node-multi-writer";
+    made(&mut world, 1, "data", mode);
+    let request = VolumeRequest { sticky: true, access_mode: mode.into(), ..mounts("host", "data") };
+    let job = with_volume("service", 3, request);
+    assert_eq!(nodes(&run(&mut world, job)), [1, 1, 1]);
+    world.all_run();
+    // Here nothing of the job runs: it would score higher.
+    made(&mut world, 2, "data", mode);
+    world.stop_alloc(world.named(1), false);
+    let eval = world.pending()[0];
+    assert_eq!(nodes(&world.settle(eval)), [1]);
+}
+
 /// The hints for the job, as it was decided.
 fn hints(world: &mut World, job: Job) -> Vec<String> {
     let eval = world.register(job);

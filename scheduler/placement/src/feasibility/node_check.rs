@@ -138,7 +138,7 @@ impl<'e> NodeCheck<'e> {
 
     fn volume_failure(&mut self, row: NodeRow, name_index: u32, proposed: &Proposed) -> Option<ReasonId> {
         let volumes = &mut self.requirements.volumes;
-        volumes.resolve(self.state, self.job, self.group, name_index, proposed);
+        volumes.resolve(self.state, self.job, self.group, (name_index, None), proposed);
         let text = volumes.infeasible_reason(self.state, row, proposed)?;
         Some(self.static_checks().reasons.filter(&text))
     }

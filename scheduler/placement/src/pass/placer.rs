@@ -94,7 +94,8 @@ impl<'e, 'c> Placer<'e, 'c> {
             self.memory.follow(state);
         }
         let mut requirements = node_check.requirements.clone();
-        requirements.volumes.resolve(state, self.cx.job, group, requests[0].name_index, &self.proposed);
+        let first = (requests[0].name_index, requests[0].previous);
+        requirements.volumes.resolve(state, self.cx.job, group, first, &self.proposed);
         draft.missing.extend(requirements.volumes.missing(state));
         self.shapes.push(node_check.requirements.clone());
         let kept = self.memory.ranking(state, &requirements);

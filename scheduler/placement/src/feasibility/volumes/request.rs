@@ -58,13 +58,14 @@ impl VolumeRequests {
         !self.csi.is_empty()
     }
 
-    /// Reads the state for the allocation of `job` with this number in its name, with the plan in progress applied.
+    /// Reads the state for the allocation of `job` with this number in its name, which takes the place of `previous`, with the plan in
+    /// progress applied.
     pub fn resolve(
         &mut self,
         state: &State,
         job: &JobState,
         group: &TaskGroup,
-        name_index: u32,
+        (name_index, previous): (u32, Option<&Alloc>),
         proposed: &Proposed,
     ) {
         if self.is_empty() {
@@ -75,7 +76,10 @@ impl VolumeRequests {
         let name = group.name.as_deref().unwrap_or_default();
         self.claims = sources(group, name_index, VolumeKind::Host)
             .filter(|(request, _)| request.sticky)
-            .map(|(_, source)| (source.clone(), claims(state, job, name, &source, proposed)))
+            .map(|(_, source)| {
+                let claims = claims(state, (job, name, previous), &source, proposed);
+                (source, claims)
+            })
             .collect();
         let namespace = &job.key.namespace;
         let asked = sources(group, name_index, VolumeKind::Csi).map(|(_, id)| id);
@@ -131,8 +135,14 @@ impl VolumeRequests {
     }
 }
 
-/// The volumes of that name that allocations of the group used and none of them uses now.
-fn claims(state: &State, job: &JobState, group: &str, source: &str, proposed: &Proposed) -> BTreeSet<String> {
+/// The volumes of that name that allocations of the group used and none of them uses now; without such, the one that the previous
+/// allocation used, where several may share it.
+fn claims(
+    state: &State,
+    (job, group, previous): (&JobState, &str, Option<&Alloc>),
+    source: &str,
+    proposed: &Proposed,
+) -> BTreeSet<String> {
     let id = |row: NodeRow| {
         let volumes = &state.nodes.cold(row).document.host_volumes;
         volumes.get(source).map(|info| info.id.as_str()).filter(|id| !id.is_empty())
@@ -151,7 +161,13 @@ fn claims(state: &State, job: &JobState, group: &str, source: &str, proposed: &P
             sources(group, name_index, VolumeKind::Host).any(|(_, name)| name == source)
         })
     });
-    unmet_claims(used.chain(planned.filter_map(|row| Some((id(row)?, true)))))
+    let unmet = unmet_claims(used.chain(planned.filter_map(|row| Some((id(row)?, true)))));
+    // One that may come back keeps its volume meanwhile.
+    let has_ended = |alloc: &&Alloc| alloc.is_terminal() || proposed.is_stopped(alloc.id);
+    match previous.filter(has_ended).filter(|alloc| unmet.is_empty() && mounts(alloc)) {
+        Some(previous) => id(previous.node).map(str::to_string).into_iter().collect(),
+        None => unmet,
+    }
 }
 
 /// The volumes as seen from one node.

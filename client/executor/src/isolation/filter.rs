@@ -15,6 +15,10 @@ use seccompiler::{
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// Newer than the C library's list. All processors have the same numbers.
+const OPEN_TREE_ATTR: i64 = 467;
+const FILE_SETATTR: i64 = 469;
+
 /// Calls by the capability that allows them.
 const CALLS: [(CapabilitySet, &[i64]); 9] = [
     (
@@ -35,6 +39,9 @@ const CALLS: [(CapabilitySet, &[i64]); 9] = [
             libc::SYS_swapon,
             libc::SYS_swapoff,
             libc::SYS_quotactl,
+            libc::SYS_quotactl_fd,
+            OPEN_TREE_ATTR,
+            FILE_SETATTR,
             libc::SYS_sethostname,
             libc::SYS_setdomainname,
             libc::SYS_fanotify_init,
@@ -86,6 +93,9 @@ const SHORT_POINTERS: Option<(i64, [(i64, i64); 1])> = None;
 /// `TIOCSTI`, whose type differs between C libraries.
 const INPUT: u64 = 0x5412;
 
+/// `FS_IOC_FSSETXATTR`: who owns a file could give it to another project, whose quota it would count to.
+const SET_ATTRIBUTES: u64 = 0x401c_5820;
+
 /// A process that is made with one of these is in a namespace of its own.
 const NAMESPACES: [i32; 8] = [
     libc::CLONE_NEWNS,
@@ -135,7 +145,8 @@ fn refused(capabilities: CapabilitySet) -> io::Result<Rules> {
         let has = |flag: &i32| masked(0, *flag as u64, *flag as u64);
         rules.insert(libc::SYS_clone, NAMESPACES.iter().map(has).collect::<io::Result<_>>()?);
         // What a terminal is made to read would be read by whoever has given it to the task.
-        rules.insert(libc::SYS_ioctl, vec![masked(1, 0xffff_ffff, INPUT)?]);
+        let requests = [INPUT, SET_ATTRIBUTES].map(|request| masked(1, 0xffff_ffff, request));
+        rules.insert(libc::SYS_ioctl, requests.into_iter().collect::<io::Result<_>>()?);
     }
     Ok(in_all_numbers(rules))
 }
@@ -174,6 +185,17 @@ mod tests {
         let admin = refused(CapabilitySet::SYS_ADMIN).unwrap();
         assert!(!admin.contains_key(&libc::SYS_mount) && !admin.contains_key(&libc::SYS_clone));
         assert!(admin.contains_key(&libc::SYS_init_module) && admin.contains_key(&libc::SYS_keyctl));
+    }
+
+    #[test]
+    fn quotas_of_projects_cannot_be_passed_by() {
+        let none = refused(CapabilitySet::empty()).unwrap();
+        assert_eq!(none[&libc::SYS_ioctl].len(), 2);
+        assert!(
+            [libc::SYS_quotactl, libc::SYS_quotactl_fd, FILE_SETATTR]
+                .iter()
+                .all(|call| none.contains_key(call))
+        );
     }
 
     #[test]

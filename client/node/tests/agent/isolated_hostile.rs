@@ -35,6 +35,9 @@ const ATTEMPTS: &[&str] = &[
     "setpriv --reuid=0 perl -e 'print \"named\" if syscall(170, \"evil\", 4) == 0'",
     // A call under its second number.
     "setpriv --reuid=0 perl -e 'print \"x32\" if syscall(0x40000000 + 165, 0, 0, 0, 0, 0) == 0'",
+    // A file of its own for another project, whose quota it would count to: the request, and the call.
+    "perl -e '$a = \"\\0\" x 28; open F, \">/local/own\"; ioctl F, 0x801c581f, $a; print \"given\" if ioctl(F, 0x401c5820, $a) || $! + 0 != 1'",
+    "perl -e '$p = \"/local/own\"; $a = \"\\0\" x 24; print \"given\" if syscall(469, -100, $p, $a, 24, 0) == 0 || $! + 0 != 1'",
     // Our own program, for writing.
     "setpriv --reuid=0 sh -c 'for p in /proc/[0-9]*; do echo x >> $p/exe; done' && echo overwritten",
 ];

@@ -13,12 +13,12 @@ use crate::settings::{AgentSettings, ConsulConfig};
 const UNKNOWN_FOR: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// # Errors
-/// A certificate cannot be read, or an address is none.
+/// A certificate or the file with the token cannot be read, or an address is none.
 pub(super) fn open(settings: &AgentSettings) -> anyhow::Result<Option<Arc<Consul>>> {
     let Some(config) = &settings.consul else { return Ok(None) };
     let consul = Consul::new(ConsulSettings {
         address: config.url(),
-        token: config.token.clone(),
+        token: config.own_token()?,
         auth: config.auth.clone(),
         namespace: config.namespace.clone(),
         timeout: config.timeout.to_std(),

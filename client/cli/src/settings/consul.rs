@@ -8,12 +8,15 @@ use jobspec::config::Section;
 
 use super::unsupported::{Refusal, Refused};
 use super::vault;
+use crate::environment::Environment;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ConsulConfig {
     /// `HOST:PORT`, or with a scheme.
     pub address: String,
     pub token: String,
+    /// Where the token stands, when it is not given itself.
+    pub token_file: PathBuf,
     pub auth: String,
     pub namespace: String,
     pub timeout: Duration,
@@ -64,6 +67,7 @@ impl ConsulConfig {
         ConsulConfig {
             address: text("127.0.0.1:8500"),
             token: String::new(),
+            token_file: PathBuf::new(),
             auth: String::new(),
             namespace: String::new(),
             timeout: Duration::from_secs(5),
@@ -89,6 +93,46 @@ impl ConsulConfig {
         }
     }
 
+    /// What a block begins with: the variables that Consul's own program reads say it, else the defaults.
+    pub(crate) fn of(environment: &Environment) -> ConsulConfig {
+        let given = |name: &str, unless: String| match environment.of_systems(name) {
+            "" => unless,
+            text => text.to_string(),
+        };
+        let is = |name: &str, unless: bool| api::go_bool(environment.of_systems(name)).unwrap_or(unless);
+        let path = |name: &str| PathBuf::from(environment.of_systems(name));
+        let usual = ConsulConfig::usual();
+        ConsulConfig {
+            address: given("CONSUL_HTTP_ADDR", usual.address),
+            token: given("CONSUL_HTTP_TOKEN", usual.token),
+            token_file: path("CONSUL_HTTP_TOKEN_FILE"),
+            auth: given("CONSUL_HTTP_AUTH", usual.auth),
+            namespace: given("CONSUL_NAMESPACE", usual.namespace),
+            ssl: is("CONSUL_HTTP_SSL", usual.ssl),
+            verify_ssl: is("CONSUL_HTTP_SSL_VERIFY", usual.verify_ssl),
+            ca_file: path("CONSUL_CACERT"),
+            cert_file: path("CONSUL_CLIENT_CERT"),
+            key_file: path("CONSUL_CLIENT_KEY"),
+            ..usual
+        }
+    }
+
+    /// With what this agent proves itself to Consul; empty for nothing.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn own_token(&self) -> anyhow::Result<String> {
+        if !self.token.is_empty() || self.token_file.as_os_str().is_empty() {
+            return Ok(self.token.clone());
+        }
+        match std::fs::read_to_string(&self.token_file) {
+            Ok(text) => Ok(text.trim().to_string()),
+            Err(error) => {
+                anyhow::bail!("Error reading CONSUL_HTTP_TOKEN_FILE {}: {error}", self.token_file.display())
+            }
+        }
+    }
+
     /// With a scheme.
     pub(crate) fn url(&self) -> String {
         match self.address.contains("://") {
@@ -99,7 +143,12 @@ impl ConsulConfig {
 }
 
 /// A later file adds to an earlier one; `enabled = false` takes all of it back.
-pub(super) fn read(settings: &mut Option<ConsulConfig>, mut section: Section, refused: &mut Refused) {
+pub(super) fn read(
+    settings: &mut Option<ConsulConfig>,
+    usual: &ConsulConfig,
+    mut section: Section,
+    refused: &mut Refused,
+) {
     if vault::name_of(&mut section, refused) != "default" {
         refused.also(Err(
             section.wrong("consul: an agent has one Consul, with the name \"default\", in this release")
@@ -112,7 +161,7 @@ pub(super) fn read(settings: &mut Option<ConsulConfig>, mut section: Section, re
         *settings = None;
         return;
     }
-    let consul = settings.get_or_insert_with(ConsulConfig::usual);
+    let consul = settings.get_or_insert_with(|| usual.clone());
     for (key, field) in [
         ("address", &mut consul.address),
         ("token", &mut consul.token),

@@ -51,7 +51,7 @@ pub(super) fn file(
         client(&mut settings.client, &mut settings.notes, section, refused);
     }
     for section in refused.sections(&mut top, "consul") {
-        consul::read(&mut settings.consul, section, refused);
+        consul::read(&mut settings.consul, &settings.consul_usual, section, refused);
     }
     for section in refused.sections(&mut top, "vault") {
         vault::read(&mut settings.vaults, section, refused);

@@ -13,7 +13,7 @@ use server::gossip::Key;
 use super::unsupported::Refused;
 use super::value::ConfigValue;
 use super::{
-    AddressFamily, AgentSettings, ServerSettings, cluster, decode, plugins, system_flags, tls,
+    AddressFamily, AgentSettings, ConsulConfig, ServerSettings, cluster, decode, plugins, system_flags, tls,
     unsupported_flags,
 };
 use crate::environment::Environment;
@@ -151,7 +151,7 @@ pub(crate) const AGENT_FLAGS: FlagList = &[
 /// # Errors
 /// A file that cannot be read or is invalid, an invalid flag, or settings that contradict each other.
 pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<AgentSettings> {
-    let mut settings = started_from(args);
+    let mut settings = started_from(args, environment);
     let (mut refused, mut places) = (Refused::default(), tls::Places::new());
     for path in args.values(&CONFIG) {
         for file in files(Path::new(path))? {
@@ -187,13 +187,12 @@ pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<Age
 }
 
 /// What files and flags are merged into.
-fn started_from(args: &Args) -> AgentSettings {
+fn started_from(args: &Args, environment: &Environment) -> AgentSettings {
     let (consul, vault) = (args.switch(&DEV_CONSUL), args.switch(&DEV_VAULT));
-    if !(args.switch(&DEV) || consul || vault) {
-        return AgentSettings::defaults();
-    }
-    let mut settings = AgentSettings::dev();
-    settings.consul = consul.then(system_flags::dev_consul);
+    let is_dev = args.switch(&DEV) || consul || vault;
+    let mut settings = if is_dev { AgentSettings::dev() } else { AgentSettings::defaults() };
+    settings.consul_usual = ConsulConfig::of(environment);
+    settings.consul = consul.then(|| system_flags::dev_consul(&settings.consul_usual));
     settings.vaults.extend(vault.then(|| (DEFAULT.to_string(), system_flags::dev_vault())));
     settings
 }

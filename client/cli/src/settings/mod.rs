@@ -144,6 +144,8 @@ pub(crate) struct AgentSettings {
     pub client: ClientSettings,
     /// None without a `consul` block.
     pub consul: Option<ConsulConfig>,
+    /// What such a block begins with.
+    pub consul_usual: ConsulConfig,
     /// The `vault` blocks.
     pub vaults: VaultConfigs,
     /// The `config` of each `plugin` block, by driver.
@@ -393,6 +395,7 @@ impl AgentSettings {
             leave_on_interrupt: false,
             client: ClientSettings::defaults(),
             consul: None,
+            consul_usual: ConsulConfig::usual(),
             vaults: VaultConfigs::new(),
             plugins: BTreeMap::new(),
             plugin_dir: None,

@@ -112,7 +112,7 @@ pub(super) fn merge(settings: &mut AgentSettings, args: &Args) -> anyhow::Result
         own.any(|flag| args.last(*flag).is_some())
     };
     if given("consul-") {
-        consul(settings.consul.get_or_insert_with(ConsulConfig::usual), args)?;
+        consul(settings.consul.get_or_insert_with(|| settings.consul_usual.clone()), args)?;
     }
     if given("vault-") {
         vault(settings.vaults.entry(DEFAULT.to_string()).or_insert_with(VaultConfig::usual), args);
@@ -203,13 +203,9 @@ fn switches<const N: usize>(args: &Args, fields: [(&Flag<bool>, &mut bool); N]) 
 }
 
 /// What `-dev-consul` means: a Consul in development beside this agent.
-pub(super) fn dev_consul() -> ConsulConfig {
+pub(super) fn dev_consul(usual: &ConsulConfig) -> ConsulConfig {
     let identity = dev_identity("consul.io");
-    ConsulConfig {
-        service_identity: Some(identity.clone()),
-        task_identity: Some(identity),
-        ..ConsulConfig::usual()
-    }
+    ConsulConfig { service_identity: Some(identity.clone()), task_identity: Some(identity), ..usual.clone() }
 }
 
 /// What `-dev-vault` means: a Vault in development beside this agent.

@@ -8,6 +8,7 @@ use super::{ALGORITHMS, DESTROY, SETUP_FLAGS, YES, keys};
 use crate::call::{Call, Command, Failure, Outcome, Run};
 use crate::environment::Environment;
 use crate::output::write_out;
+use crate::settings::ConsulConfig;
 
 /// What agents log in by, unless they are configured otherwise.
 const METHOD: &str = "nomad-workloads";
@@ -47,41 +48,18 @@ async fn run(call: Call) -> Outcome {
 }
 
 fn connect(environment: &Environment, yes: bool) -> Result<System, Failure> {
-    let given = |name: &str| environment.of_systems(name);
-    let is = |name: &str, unless: bool| match given(name) {
-        "" => unless,
-        text => api::go_bool(text).unwrap_or(unless),
-    };
-    let address = match given("CONSUL_HTTP_ADDR") {
-        "" => "127.0.0.1:8500",
-        address => address,
-    };
-    let scheme = if is("CONSUL_HTTP_SSL", false) { "https" } else { "http" };
-    let address = if address.contains("://") { address.to_string() } else { format!("{scheme}://{address}") };
-    let token = token(environment)?;
-    let path = |name| PathBuf::from(given(name));
+    let consul = ConsulConfig::of(environment);
+    let (address, token) = (consul.url(), consul.own_token()?);
     let tls = TlsOptions {
-        ca_cert: path("CONSUL_CACERT"),
-        ca_path: path("CONSUL_CAPATH"),
-        client_cert: path("CONSUL_CLIENT_CERT"),
-        client_key: path("CONSUL_CLIENT_KEY"),
-        server_name: given("CONSUL_TLS_SERVER_NAME").to_string(),
-        skip_verify: !is("CONSUL_HTTP_SSL_VERIFY", true),
+        ca_cert: consul.ca_file,
+        ca_path: PathBuf::from(environment.of_systems("CONSUL_CAPATH")),
+        client_cert: consul.cert_file,
+        client_key: consul.key_file,
+        server_name: environment.of_systems("CONSUL_TLS_SERVER_NAME").to_string(),
+        skip_verify: !consul.verify_ssl,
     };
-    let headers = [("X-Consul-Token", token.as_str()), ("X-Consul-Namespace", given("CONSUL_NAMESPACE"))];
-    System::new("Consul", (address, given("CONSUL_HTTP_AUTH").to_string()), tls, headers, yes)
-}
-
-fn token(environment: &Environment) -> anyhow::Result<String> {
-    let (token, file) =
-        (environment.of_systems("CONSUL_HTTP_TOKEN"), environment.of_systems("CONSUL_HTTP_TOKEN_FILE"));
-    if !token.is_empty() || file.is_empty() {
-        return Ok(token.to_string());
-    }
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(text.trim().to_string()),
-        Err(error) => anyhow::bail!("Error reading CONSUL_HTTP_TOKEN_FILE {file}: {error}"),
-    }
+    let headers = [("X-Consul-Token", token.as_str()), ("X-Consul-Namespace", consul.namespace.as_str())];
+    System::new("Consul", (address, consul.auth), tls, headers, yes)
 }
 
 async fn make(consul: &System, call: &Call) -> Result<(), Failure> {

@@ -108,6 +108,36 @@ fn a_node_says_of_its_host_what_the_operator_says() {
 }
 
 #[test]
+fn a_consul_block_begins_with_what_consuls_own_variables_say() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "from a file\n").unwrap();
+    let given = [
+        ("CONSUL_HTTP_ADDR", "10.0.0.9:8501"),
+        ("CONSUL_HTTP_TOKEN_FILE", file.path().to_str().unwrap()),
+        ("CONSUL_HTTP_SSL", "true"),
+        ("CONSUL_HTTP_SSL_VERIFY", "false"),
+        ("CONSUL_CACERT", "/ca.pem"),
+        ("CONSUL_NAMESPACE", "ours"),
+    ];
+    let environment = Environment::read(given.map(|(name, value)| (name.into(), value.into())).into_iter());
+    let read = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        read(&parse(specs(&[AGENT_FLAGS, SYSTEM_FLAGS]), &words).unwrap(), &environment).unwrap()
+    };
+    assert_eq!(read(&["-dev"]).consul, None);
+    let consul = read(&["-dev", "-consul-auth=a:b"]).consul.unwrap();
+    assert_eq!(
+        (consul.url(), consul.own_token().unwrap()),
+        ("https://10.0.0.9:8501".into(), "from a file".into())
+    );
+    assert!(!consul.verify_ssl && consul.ca_file == Path::new("/ca.pem") && consul.namespace == "ours");
+    let given = read(&["-dev", "-consul-address=http://here:1", "-consul-token=mine"]).consul.unwrap();
+    assert_eq!((given.url(), given.own_token().unwrap()), ("http://here:1".into(), "mine".into()));
+    let dev = read(&["-dev-consul"]).consul.unwrap();
+    assert!(dev.task_identity.is_some() && dev.address == "10.0.0.9:8501");
+}
+
+#[test]
 fn flags_about_consul_and_vault_stand_for_their_blocks() {
     let file = "consul {\n address = \"10.0.0.1:8500\"\n client_failures_before_warning = 2\n}";
     let flags = [

@@ -273,6 +273,20 @@ pub struct HistoryStorage {
     pub archive: Option<HistoryArchive>,
     /// What is kept of older facts; null where nothing is.
     pub kept: Option<HistoryKept>,
+    /// From where on servers have history that dropped what was before, as the log has it.
+    pub dropped: List<HistoryDropped>,
+}
+
+/// What a server said in the log when it last dropped the oldest part of its history.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HistoryDropped {
+    pub server: String,
+    /// The oldest index that it can read since, and its time.
+    pub oldest_index: u64,
+    pub oldest_time: Option<Timestamp>,
+    /// The index of the fact that says so.
+    pub index: u64,
 }
 
 /// Facts of chosen kinds that are older than all history in the log and the archive.

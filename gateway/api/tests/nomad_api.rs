@@ -259,7 +259,7 @@ held! {
         AllocWhy AllocationHistory AllocationTransition ChainFact Decision DecisionAgain DecisionsAgain PlacementAgain DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy EventChain EventCursor EventCursorAckRequest EventCursorPosition EventCursorRequest
         EventCursorResetRequest EventCursorShare EventSink EventSinkRequest FactCause ForkAdd ForkAdvanceRequest ForkChange ForkChangesRequest ForkDown ForkRequest ForkScale GroupNow GroupOnNode HistoryLine
-        HistoryArchive HistoryFileVerified HistoryKept HistoryStorage HistoryVerified JobWhy KeptDocument KeptHistory Link MissingSlot NodeWhy ObjectHistory Requester
+        HistoryArchive HistoryDropped HistoryFileVerified HistoryKept HistoryStorage HistoryVerified JobWhy KeptDocument KeptHistory Link MissingSlot NodeWhy ObjectHistory Requester
         RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess UpgradeRaised UpgradeServer UpgradeStatus VariableVersion VariableErasure ErasurePending WhyNot
     }
     model::document {

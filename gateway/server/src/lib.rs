@@ -9,6 +9,7 @@ pub mod autopilot;
 mod claims;
 pub mod cluster;
 mod consensus;
+mod dropped_history;
 pub mod gossip;
 mod gossip_keyring;
 mod identity;

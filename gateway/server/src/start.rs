@@ -25,6 +25,7 @@ use wire::RpcSecurity;
 use crate::claims;
 use crate::cluster::{self, Cluster};
 use crate::consensus::RaftConsensus;
+use crate::dropped_history;
 use crate::gossip::{self, Gossip};
 use crate::gossip_keyring;
 use crate::identity;
@@ -109,13 +110,8 @@ pub struct Server {
     events: Feed,
     stop: watch::Sender<bool>,
     http_task: JoinHandle<()>,
-    rpc_task: JoinHandle<()>,
-    keyring_task: JoinHandle<()>,
-    trees_task: JoinHandle<()>,
-    claims_task: JoinHandle<()>,
-    sinks_task: JoinHandle<()>,
-    replication_task: JoinHandle<()>,
-    rollouts_task: JoinHandle<()>,
+    /// What else goes on for as long as the server runs.
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Server {
@@ -230,19 +226,22 @@ impl Server {
             addresses: settings.sink_addresses,
             figures,
         };
-        let sinks_task = tokio::spawn(sinks.keep());
         let keeper = Keeper {
             control: control.clone(),
             signer: signer.clone(),
             files: key_trees,
             cluster: Arc::new(cluster.clone()),
         };
-        let replication_task = tokio::spawn(replication.keep());
-        let rollouts_task = tokio::spawn(rollouts.keep());
-        let trees_task = tokio::spawn(keeper.keep());
-        let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
-        let claims_task = tokio::spawn(claims::keep(control.clone(), handler.storage.clone()));
-        let rpc_task = tokio::spawn(wire::serve(rpc, security, Arc::new(handler), limits.rpc));
+        let tasks = vec![
+            tokio::spawn(sinks.keep()),
+            tokio::spawn(replication.keep()),
+            tokio::spawn(rollouts.keep()),
+            tokio::spawn(keeper.keep()),
+            tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone())),
+            tokio::spawn(claims::keep(control.clone(), handler.storage.clone())),
+            tokio::spawn(dropped_history::keep(control.clone(), log.clone(), settings.name.clone())),
+            tokio::spawn(wire::serve(rpc, security, Arc::new(handler), limits.rpc)),
+        ];
         let http_task = tokio::spawn(listener::serve(
             http,
             router,
@@ -264,13 +263,7 @@ impl Server {
             history,
             stop,
             http_task,
-            rpc_task,
-            keyring_task,
-            trees_task,
-            claims_task,
-            sinks_task,
-            replication_task,
-            rollouts_task,
+            tasks,
         })
     }
 
@@ -299,13 +292,7 @@ impl Server {
     pub async fn shutdown(self) {
         self.stop.send_replace(true);
         self.events.close();
-        self.rpc_task.abort();
-        self.keyring_task.abort();
-        self.trees_task.abort();
-        self.claims_task.abort();
-        self.sinks_task.abort();
-        self.replication_task.abort();
-        self.rollouts_task.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
         let http = self.http_task.abort_handle();
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
             http.abort();

@@ -14,6 +14,7 @@ use server::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::identities::until;
 use crate::store::{ID, REGION, SECRET, Store};
 
 use crate::scrub::{NODE, SEGMENT_BYTES, leads, register, say, settings};
@@ -52,6 +53,10 @@ async fn the_past_is_the_same_once_it_is_archived() {
     assert_eq!(code, 410, "{text}");
     let (code, text) = get(&server, "/v1/operator/history/verify?from=1").await;
     assert_eq!((code, text), (410, format!("batch 1 is no longer kept: the oldest is {log_begins}")));
+    // The log says so as well.
+    until(&server, |state| !state.dropped_history.is_empty()).await;
+    let dropped = &self::status(&server).await["Dropped"];
+    assert_eq!(dropped[0]["OldestIndex"], log_begins, "{dropped}");
     server.shutdown().await;
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn server(home: &std::path::Path, enforcement: Enforcement) -> 
     server
 }
 
-async fn until(server: &Server, holds: impl Fn(&state::State) -> bool) {
+pub(crate) async fn until(server: &Server, holds: impl Fn(&state::State) -> bool) {
     let mut news = server.control.watch();
     let waited = async {
         while !holds(&server.control.state()) {

@@ -1,6 +1,6 @@
-//! Samples of events about the key tree and about what was forgotten.
+//! Samples of events about the key tree, and about what was forgotten or dropped.
 
-use base::{Index, Uuid};
+use base::{Index, Time, Uuid};
 use model::event::*;
 use model::*;
 
@@ -10,6 +10,10 @@ pub fn samples(name: &str) -> Vec<Event> {
     let empty = || SealedKey { server: Uuid::NIL, bytes: vec![] };
     let sealed = || SealedKey { server: id(5), bytes: vec![1, 2, 3] };
     match name {
+        "HistoryDropped" => vec![
+            HistoryDropped { server: String::new(), oldest: Index::ZERO, time: Time::ZERO }.into(),
+            HistoryDropped { server: "one.global".into(), oldest: Index(1 << 40), time: Time(-1) }.into(),
+        ],
         "KeyTreeRequested" => vec![
             KeyTreeRequested { server: Uuid::NIL, public: [0; 32] }.into(),
             KeyTreeRequested { server: id(5), public: [0xfe; 32] }.into(),

@@ -389,6 +389,13 @@ commands! {
     220 Observe(Box<Observe>),
     /// What happened there in between it could not read.
     221 NoteObservationGap(Box<ObservationGap>),
+    /// From here on a server cannot read what was before a batch.
+    260 NoteDroppedHistory {
+        server: String,
+        /// Decided at `time`.
+        oldest: Index,
+        time: Time,
+    },
     /// Puts the state in the pieces in place of what is there. `image` is the index it was saved at.
     52 RestoreState {
         restore: Uuid,

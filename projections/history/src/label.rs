@@ -73,6 +73,7 @@ fn of_cluster(event: &Event) -> String {
         Event::SchedulerConfigured(_) => "scheduler".to_string(),
         Event::AutopilotConfigured(_) => "autopilot".to_string(),
         Event::EpochRaised(_) => "epoch".to_string(),
+        Event::HistoryDropped(e) => format!("server/{}", e.server),
         _ => "cluster".to_string(),
     }
 }

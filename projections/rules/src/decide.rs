@@ -37,6 +37,9 @@ fn decide_alone(
     match command {
         Command::FoundCluster { scheduler } => Ok(found(state, ctx, scheduler)),
         Command::RaiseEpoch { epoch } => operator::decide::raise_epoch(state.epoch(), *epoch),
+        Command::NoteDroppedHistory { server, oldest, time } => {
+            operator::decide::note_dropped_history(state, server, *oldest, *time)
+        }
         Command::RegisterNode { document } => node::decide::register(state, ctx, document),
         Command::UpdateNodeStatus { node, claimed } => {
             node::decide::update_status(state, ctx, actor, *node, *claimed)

@@ -1,6 +1,6 @@
 //! Configurations of the whole cluster: one is set against the one that was seen.
 
-use base::{Index, Uuid};
+use base::{Index, Time, Uuid};
 use model::{
     Autopilot, Command, EPOCH, FIRST_EPOCH, KEY_TREE_EPOCH, KeyTreeCommand, Rejection, SchedulerRules,
 };
@@ -80,5 +80,26 @@ fn a_cluster_is_founded_at_the_newest_epoch() {
     let mut world = World::new();
     world.submit(Command::FoundCluster { scheduler: SchedulerRules::default() }).unwrap();
     assert_eq!(world.state.epoch(), EPOCH);
+    world.check_replay();
+}
+
+#[test]
+fn a_server_says_from_where_on_it_has_history_and_later_never_less() {
+    let mut world = World::new();
+    let note = |world: &mut World, server: &str, oldest: u64| {
+        let (server, oldest, time) = (server.to_string(), Index(oldest), Time(oldest as i64));
+        world.submit(Command::NoteDroppedHistory { server, oldest, time }).map(|done| done.events.len())
+    };
+    assert_eq!(note(&mut world, "one", 5), Err(Rejection::EpochTooLow { needed: 4, epoch: FIRST_EPOCH }));
+    world.submit(Command::RaiseEpoch { epoch: EPOCH }).unwrap();
+    for (server, oldest, written) in
+        [("one", 5, 1), ("one", 5, 0), ("two", 3, 1), ("one", 9, 1), ("one", 8, 0)]
+    {
+        assert_eq!(note(&mut world, server, oldest), Ok(written), "{server} {oldest}");
+    }
+    let known = world.state.dropped_history.iter();
+    let known: Vec<_> =
+        known.map(|(name, said)| (&**name, said.oldest.0, said.time.0, said.noted.0)).collect();
+    assert_eq!(known, [("one", 9, 9, 4), ("two", 3, 3, 3)]);
     world.check_replay();
 }

@@ -136,6 +136,7 @@ impl State {
         match event {
             Event::ClusterFounded(e) => self.cluster = e.cluster,
             Event::EpochRaised(e) => self.raised = Some(e.epoch),
+            Event::HistoryDropped(e) => self.history_dropped(at, e),
             Event::NodeRegistered(e) => delta.nodes.push(self.nodes.registered(at, e)),
             Event::NodeUpdated(e) => delta.node_may_have_room(self.nodes.updated(at, e)),
             Event::NodeStatusChanged(e) => delta.node_may_have_room(self.nodes.status_changed(at, e)),

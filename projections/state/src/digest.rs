@@ -30,6 +30,7 @@ impl State {
                     self.sinks.hash(),
                     self.erasure.hash(),
                     self.recording_hash(),
+                    self.dropped_history_hash(),
                     self.epoch_hash(),
                     self.expansions.hash(),
                 ],
@@ -56,6 +57,7 @@ impl State {
                     self.sinks.recomputed_hash(),
                     self.erasure.recomputed_hash(),
                     self.recording_hash(),
+                    self.dropped_history_hash(),
                     self.epoch_hash(),
                     self.expansions.hash(),
                 ],
@@ -90,7 +92,7 @@ impl State {
         variables: u64,
         services: u64,
         claims: u64,
-        later: [u64; 6],
+        later: [u64; 7],
     ) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {

@@ -32,6 +32,7 @@ pub(crate) enum Domain {
     Recording = 32,
     Epoch = 33,
     CsiExpansions = 34,
+    DroppedHistory = 35,
 }
 
 impl Domain {

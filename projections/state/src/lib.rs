@@ -15,6 +15,7 @@ mod delta;
 pub mod deployment;
 mod digest;
 mod domain;
+mod dropped_history;
 pub mod erasure;
 pub mod eval;
 mod forgotten;
@@ -41,6 +42,7 @@ pub mod volume;
 
 pub use apply::FoldError;
 pub use delta::Delta;
+pub use dropped_history::DroppedHistory;
 pub use image::{ImageError, Imager, restore};
 pub use lazy_doc::LazyDoc;
 pub use moment::Moment;

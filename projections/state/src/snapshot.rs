@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Index, Time, Uuid};
@@ -7,6 +8,7 @@ use crate::acl::Acl;
 use crate::alloc::Allocs;
 use crate::cursor::Cursors;
 use crate::deployment::Deployments;
+use crate::dropped_history::DroppedHistory;
 use crate::erasure::Erasure;
 use crate::eval::Evals;
 use crate::forgotten::Forgotten;
@@ -57,6 +59,8 @@ pub struct State {
     pub services: Services,
     /// The epoch that was raised to last.
     pub raised: Option<u16>,
+    /// Of servers that dropped history, by name.
+    pub dropped_history: BTreeMap<String, DroppedHistory>,
     /// The other cluster that this is a recording of.
     pub recording: Option<Arc<Recording>>,
     /// The pieces of a snapshot that is being restored.

@@ -98,6 +98,7 @@ impl Lane {
             | Command::ParkEventSink(_)
             | Command::SetAutopilot { .. }
             | Command::RaiseEpoch { .. }
+            | Command::NoteDroppedHistory { .. }
             | Command::SetScheduler { .. }
             | Command::SetSampling { .. }
             | Command::DeleteEvals { .. }

@@ -66,10 +66,18 @@ pub(crate) fn status(style: &OutputStyle, found: &HistoryStorage) -> String {
     };
     all += &style.section("Log", &log);
     all += &style.section("Archive", &archive);
-    match &found.kept {
-        Some(kept) => all + &style.section("Kept", &kept_facts(style, kept)),
-        None => all,
+    if let Some(kept) = &found.kept {
+        all += &style.section("Kept", &kept_facts(style, kept));
     }
+    if !found.dropped.is_empty() {
+        let mut table = Table::new(["Server", "Oldest Index", "Oldest Time", "Said At"]);
+        for said in found.dropped.iter() {
+            let from = (cell(said.oldest_index), time(&said.oldest_time));
+            table.row([said.server.clone(), from.0, from.1, cell(said.index)]);
+        }
+        all += &style.section("Dropped", &table.render());
+    }
+    all
 }
 
 fn keeps(found: &HistoryStorage) -> bool {

@@ -784,6 +784,16 @@ export interface HistoryArchive {
   Failed: string;
 }
 
+/** What a server said in the log when it last dropped the oldest part of its history. */
+export interface HistoryDropped {
+  Server: string;
+  /** The oldest index that it can read since, and its time. */
+  OldestIndex: number;
+  OldestTime: string | null;
+  /** The index of the fact that says so. */
+  Index: number;
+}
+
 /** The answer of `GET /v1/operator/history/verify`: a file of history was read and is whole. */
 export interface HistoryFileVerified {
   Name: string;
@@ -854,6 +864,8 @@ export interface HistoryStorage {
   Archive: HistoryArchive | null;
   /** What is kept of older facts; null where nothing is. */
   Kept: HistoryKept | null;
+  /** From where on servers have history that dropped what was before, as the log has it. */
+  Dropped: HistoryDropped[] | null;
 }
 
 /** The answer of `GET /v1/history/verify`: a part of the log was folded again. */

@@ -108,6 +108,7 @@ pub(crate) fn check(access: &Access, state: &State, command: &Command) -> Result
 
         Command::SetAutopilot { .. }
         | Command::RaiseEpoch { .. }
+        | Command::NoteDroppedHistory { .. }
         | Command::SetScheduler { .. }
         | Command::SetSampling { .. }
         | Command::SetEventCursor(_)

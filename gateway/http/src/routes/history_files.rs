@@ -1,6 +1,6 @@
 //! How much history this server has, and copies of it. Each server keeps its own.
 
-use api::{HistoryArchive, HistoryFileVerified, HistoryKept, HistoryStorage, KeptHistory};
+use api::{HistoryArchive, HistoryDropped, HistoryFileVerified, HistoryKept, HistoryStorage, KeptHistory};
 use axum::Router;
 use axum::extract::State as With;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -10,6 +10,7 @@ use base::{Duration, Index, Time};
 use journal::store::{ArchiveStatus, HistoryFile, KeptSpan, KeptStatus, StoreError};
 use model::document::List;
 use model::event::ObjectKinds;
+use state::DroppedHistory;
 
 use crate::access::{Management, ReadOperator, Right};
 use crate::answer::{self, Answer};
@@ -31,6 +32,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn status(With(server): With<AppState>, ReadNow(_): ReadNow<ReadOperator>) -> Answer {
     let (files, journal) = (server.history_files.clone(), server.control.journal().clone());
     let name = server.agent.name.clone();
+    let dropped: Vec<HistoryDropped> = server.control.state().dropped_history.iter().map(dropped).collect();
     let status = tokio::task::spawn_blocking(move || {
         let status = files.status();
         let oldest = journal.read(status.oldest, 1).ok().and_then(|batches| batches.first().cloned());
@@ -47,9 +49,19 @@ async fn status(With(server): With<AppState>, ReadNow(_): ReadNow<ReadOperator>)
             log_oldest_index: status.log_oldest.0,
             archive: status.archive.map(archive),
             kept: status.kept.map(kept),
+            dropped: dropped.into(),
         }
     });
     Ok(answer::json(&status.await?))
+}
+
+fn dropped((server, said): (&String, &DroppedHistory)) -> HistoryDropped {
+    HistoryDropped {
+        server: server.clone(),
+        oldest_index: said.oldest.0,
+        oldest_time: Some(said.time.into()),
+        index: said.noted.0,
+    }
 }
 
 fn archive(status: ArchiveStatus) -> HistoryArchive {

@@ -18,6 +18,7 @@ use http_gateway::{
     SnapshotFile, Snapshots,
 };
 use journal::store::{ArchiveStatus, HistoryFile, HistoryStatus, Retention, StoreError};
+use model::Command;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -437,6 +438,14 @@ async fn history_is_shown_verified_and_exported_file_by_file() {
     assert_eq!((&shown["MinAge"], &shown["MaxBytes"]), (&json!("2160h0m0s"), &json!(1 << 30)));
     assert!(shown["OldestTime"].is_string() && shown["NewestIndex"].as_u64() >= Some(1), "{shown}");
     assert_eq!((&shown["Archive"]["Files"], &shown["Archive"]["MaxBytes"]), (&json!(2), &json!(null)));
+    assert_eq!(shown["Dropped"], json!(null));
+    cluster.submit(Command::RaiseEpoch { epoch: model::EPOCH }).await;
+    let command =
+        Command::NoteDroppedHistory { server: "two".into(), oldest: Index(300), time: Time(1_000_000_000) };
+    let noted = cluster.submit(command).await.index.0;
+    let said =
+        json!({"Server": "two", "OldestIndex": 300, "OldestTime": "1970-01-01T00:00:01Z", "Index": noted});
+    assert_eq!(cluster.get("/v1/operator/history").await.json()["Dropped"], json!([said]));
     let file = cluster.get("/v1/operator/history/verify?from=5").await.json();
     let expected = json!({
         "Name": "a.sjz", "FirstIndex": 3, "LastIndex": 9, "FirstTime": "1970-01-01T00:00:01Z",

@@ -1,6 +1,6 @@
 //! What happened to the cluster as a whole: its configuration, node pools, namespaces, volumes, a restored state.
 
-use base::{Index, Uuid};
+use base::{Index, Time, Uuid};
 use rkyv::{Archive, Deserialize, Serialize};
 
 use super::Doc;
@@ -17,6 +17,16 @@ pub struct ClusterFounded {
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct EpochRaised {
     pub epoch: u16,
+}
+
+/// A server has dropped the oldest part of its history.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct HistoryDropped {
+    /// Its name.
+    pub server: String,
+    /// The oldest batch that can still be read there, and when that was decided.
+    pub oldest: Index,
+    pub time: Time,
 }
 
 /// A pool of nodes was made or changed, by an operator or by the first node in it.

@@ -229,6 +229,7 @@ macro_rules! subject {
 events! {
     (1, 1) cluster::ClusterFounded: Cluster,
     (2, 1) cluster::EpochRaised: Cluster,
+    (197, 1, since 4) cluster::HistoryDropped: Cluster,
     (10, 1) node::NodeRegistered: Node(node),
     (11, 1) node::NodeUpdated: Node(node),
     (12, 1) node::NodeStatusChanged: Node(node),

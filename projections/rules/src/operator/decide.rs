@@ -1,6 +1,7 @@
-use base::Index;
-use model::event::{AutopilotConfigured, EpochRaised, Event, SchedulerConfigured};
+use base::{Index, Time};
+use model::event::{AutopilotConfigured, EpochRaised, Event, HistoryDropped, SchedulerConfigured};
 use model::{Autopilot, EPOCH, Rejection, SchedulerRules};
+use state::State;
 use state::operator::{Configured, Operator};
 
 use crate::decision::Decision;
@@ -15,6 +16,19 @@ pub(crate) fn raise_epoch(now: u16, epoch: u16) -> Result<Decision, Rejection> {
         _ if epoch <= now => Ok(Decision::nothing()),
         _ => Ok(EpochRaised { epoch }.into()),
     }
+}
+
+/// Writes down from which batch on a server has history. Said again, or late, it changes nothing.
+pub(crate) fn note_dropped_history(
+    state: &State,
+    server: &str,
+    oldest: Index,
+    time: Time,
+) -> Result<Decision, Rejection> {
+    if state.dropped_history.get(server).is_some_and(|known| known.oldest >= oldest) {
+        return Ok(Decision::nothing());
+    }
+    Ok(HistoryDropped { server: server.to_string(), oldest, time }.into())
 }
 
 /// Rejects what servers of an older release, which may still be in the cluster, would not understand. What a leader does by

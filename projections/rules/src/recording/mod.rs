@@ -31,6 +31,7 @@ pub(crate) fn check(state: &State, command: &Command) -> Result<(), Rejection> {
         | Command::FoundCluster { .. }
         | Command::SetAutopilot { .. }
         | Command::RaiseEpoch { .. }
+        | Command::NoteDroppedHistory { .. }
         | Command::AnnounceServerKey { .. }
         | Command::ActivateRootKey(_)
         | Command::SealRootKey { .. }

@@ -162,6 +162,7 @@ impl<'a> Making<'a> {
                 && state.erasure.is_same(&before.erasure)
                 && state.recording == before.recording
                 && state.raised == before.raised
+                && state.dropped_history == before.dropped_history
         };
         self.table(Table::Settings, 0..1, is_same, |_| settings::encode(state));
     }

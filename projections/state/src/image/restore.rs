@@ -84,6 +84,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         erasure: settings.erasure(),
         recording: settings.recording.take().map(Arc::new),
         raised: settings.raised,
+        dropped_history: std::mem::take(&mut settings.dropped_history),
         variables: read_variables(&chunks, settings.variables_changed)?,
         services: read_services(&chunks, settings.services_changed)?,
         restoring: Restoring::default(),

@@ -17,7 +17,7 @@ use crate::operator::Operator;
 use crate::pool::Pools;
 use crate::sink::{Sink, Sinks};
 use crate::volume::{Claimed, Claims, Expansion, Expansions};
-use crate::{Recording, State};
+use crate::{DroppedHistory, Recording, State};
 
 /// There is little of it, and its shape grows: a document instead of columns.
 #[derive(Default, Serialize, Deserialize)]
@@ -59,6 +59,8 @@ pub(super) struct Settings {
     pub recording: Option<Recording>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raised: Option<u16>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped_history: BTreeMap<String, DroppedHistory>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -174,6 +176,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         erasure: (state.erasure.changed() != Index::ZERO).then(|| state.erasure.content().clone()),
         recording: state.recording.as_deref().cloned(),
         raised: state.raised,
+        dropped_history: state.dropped_history.clone(),
         acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };

@@ -49,6 +49,7 @@ impl State {
         restored.cluster = self.cluster;
         // What these servers know, whatever wrote the state.
         restored.raised = self.raised;
+        restored.dropped_history = std::mem::take(&mut self.dropped_history);
         restored.requests = std::mem::take(&mut self.requests);
         let keyring = std::mem::replace(&mut restored.keyring, self.keyring.clone());
         restored.keyring.restored(at.index, &keyring);

@@ -1,8 +1,8 @@
-//! What happens to key trees, and what is forgotten.
+//! What happens to key trees, and what is forgotten or dropped.
 
 use base::{Rng, Uuid};
 use model::event::*;
-use model::{SealedKey, VariableKey, auth_method_secrets, token_secrets};
+use model::{EPOCH, SealedKey, VariableKey, auth_method_secrets, token_secrets};
 use state::State;
 
 use super::draw_variables::items;
@@ -13,7 +13,15 @@ pub fn and_rarer(state: &State, rng: &mut Rng) -> Vec<Event> {
     all.extend(events(state, &mut Rng::new(state.index.0 + 1)));
     all.extend(super::draw_recording::events(state, &mut Rng::new(state.index.0 + 2)));
     all.extend(secrets(&mut Rng::new(state.index.0 + 3)));
+    all.extend(dropped(state, &mut Rng::new(state.index.0 + 4)));
     all
+}
+
+/// More servers than are remembered, in a long history.
+fn dropped(state: &State, rng: &mut Rng) -> Option<Event> {
+    let server = format!("server-{}", rng.below(200));
+    let is_said = state.epoch() == EPOCH && rng.below(2) == 0;
+    is_said.then(|| HistoryDropped { server, oldest: state.index, time: state.time }.into())
 }
 
 /// Of tokens and auth methods that are not there: nothing of these is drawn anew for it.

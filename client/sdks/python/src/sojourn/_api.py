@@ -845,6 +845,17 @@ class HistoryArchive(TypedDict):
     Failed: str
 
 
+class HistoryDropped(TypedDict):
+    """What a server said in the log when it last dropped the oldest part of its history."""
+
+    Server: str
+    # The oldest index that it can read since, and its time.
+    OldestIndex: int
+    OldestTime: str | None
+    # The index of the fact that says so.
+    Index: int
+
+
 class HistoryFileVerified(TypedDict):
     """The answer of `GET /v1/operator/history/verify`: a file of history was read and is whole."""
 
@@ -919,6 +930,8 @@ class HistoryStorage(TypedDict):
     Archive: HistoryArchive | None
     # What is kept of older facts; null where nothing is.
     Kept: HistoryKept | None
+    # From where on servers have history that dropped what was before, as the log has it.
+    Dropped: list[HistoryDropped] | None
 
 
 class HistoryVerified(TypedDict):

@@ -13,14 +13,15 @@ use tokio::time::sleep;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Goes on for as long as the server runs. What a crash leaves unsaid is said after the next start.
-pub(crate) async fn keep(control: Control, journal: Arc<RaftJournal>, server: String) {
+/// Goes on for as long as the server runs. What a crash leaves unsaid is said after the next start. While an archive cannot be read that
+/// is wanted, nobody knows how far back the server reaches, and nothing is said.
+pub(crate) async fn keep(control: Control, journal: Arc<RaftJournal>, server: String, with_archive: bool) {
     loop {
         sleep(LOOK_EVERY).await;
         let oldest = journal.horizon();
         let state = control.state();
         let known = state.dropped_history.get(&server).map_or(Index(1), |said| said.oldest);
-        if oldest <= known || state.cluster.is_nil() {
+        if oldest == known || state.cluster.is_nil() || (with_archive && !reads_archive(&journal)) {
             continue;
         }
         let reader = journal.clone();
@@ -38,4 +39,8 @@ pub(crate) async fn keep(control: Control, journal: Arc<RaftJournal>, server: St
             tracing::debug!(%error, %oldest, "that history was dropped is said later");
         }
     }
+}
+
+fn reads_archive(journal: &RaftJournal) -> bool {
+    journal.history().archive.is_some_and(|archive| archive.damaged.is_empty())
 }

@@ -239,7 +239,12 @@ impl Server {
             tokio::spawn(keeper.keep()),
             tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone())),
             tokio::spawn(claims::keep(control.clone(), handler.storage.clone())),
-            tokio::spawn(dropped_history::keep(control.clone(), log.clone(), settings.name.clone())),
+            tokio::spawn(dropped_history::keep(
+                control.clone(),
+                log.clone(),
+                settings.name.clone(),
+                settings.history.archive.is_some(),
+            )),
             tokio::spawn(wire::serve(rpc, security, Arc::new(handler), limits.rpc)),
         ];
         let http_task = tokio::spawn(listener::serve(

@@ -184,7 +184,7 @@ fn sentence(event: &Event) -> String {
             groups.collect::<Vec<_>>().join(", ")
         }
         Event::EpochRaised(e) => format!("to {}: every server knows it", e.epoch),
-        Event::HistoryDropped(e) => format!("what was before index {}", e.oldest),
+        Event::HistoryDropped(e) => format!("it reads from index {} on", e.oldest),
         Event::JobEndObserved(_) => "is dead".to_string(),
         // The name of the event says it.
         _ => String::new(),

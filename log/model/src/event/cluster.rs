@@ -19,7 +19,7 @@ pub struct EpochRaised {
     pub epoch: u16,
 }
 
-/// A server has dropped the oldest part of its history.
+/// A server has dropped the oldest part of its history, or an older part can be read again: its archive was away.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct HistoryDropped {
     /// Its name.

@@ -18,14 +18,15 @@ pub(crate) fn raise_epoch(now: u16, epoch: u16) -> Result<Decision, Rejection> {
     }
 }
 
-/// Writes down from which batch on a server has history. Said again, or late, it changes nothing.
+/// Writes down from which batch on a server has history. Said again it changes nothing. It may be an older one than before: an archive
+/// that was away is back.
 pub(crate) fn note_dropped_history(
     state: &State,
     server: &str,
     oldest: Index,
     time: Time,
 ) -> Result<Decision, Rejection> {
-    if state.dropped_history.get(server).is_some_and(|known| known.oldest >= oldest) {
+    if state.dropped_history.get(server).is_some_and(|known| known.oldest == oldest) {
         return Ok(Decision::nothing());
     }
     Ok(HistoryDropped { server: server.to_string(), oldest, time }.into())

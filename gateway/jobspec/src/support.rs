@@ -397,7 +397,6 @@ impl Findings<'_> {
         self.ignored(&[
             ("resources cores", resources.cores.unwrap_or(0) > 0 && !cores),
             ("resources memory_max", resources.memory_max_mb.unwrap_or(0) != 0 && !limits),
-            ("resources secrets", resources.secrets_mb.unwrap_or(0) > 0),
             ("resources network", !resources.networks.is_empty()),
             ("resources numa", resources.numa.is_some()),
         ]);

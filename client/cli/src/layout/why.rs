@@ -321,7 +321,9 @@ fn provenance(style: &OutputStyle, decision: &Decision) -> String {
     let how = match (decision.recomputed, decision.as_logged) {
         (true, Some(true)) => "made again from the log: the same plan",
         (true, None) => "made again from the log",
-        (true, Some(false)) => "made again from the log, and it is NOT what the log has: please report this",
+        (true, Some(false)) => {
+            "made again from the log by this release, which would decide otherwise than the log has it"
+        }
         (false, _) => "not made again",
     };
     let mut block = vec![

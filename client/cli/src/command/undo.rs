@@ -1,12 +1,14 @@
 use base::Index;
 use sdk::Query;
+use serde_json::json;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, JSON, Outcome, Run, VERBOSE};
 use crate::confirm::{YES, confirmed};
 use crate::flags::Flag;
 use crate::layout;
-use crate::output::{write_err, write_out};
-use crate::past::{Moment, undo};
+use crate::output::{OutputStyle, json as printed, write_err, write_out};
+use crate::past::Moment;
+use crate::past::undo::{self, Step};
 
 const DRY_RUN: Flag<bool> = Flag::switch("dry-run", "Show what would be written, and write nothing.");
 
@@ -20,7 +22,7 @@ pub(super) static COMMAND: Command = Command {
               What was changed since is refused, and so is what cannot be taken back: whatever was deleted with a secret that\n\
               nobody has, reports of nodes, and what followed from something else. It needs a management token where access\n\
               control is on. Examples: undo 48213; undo -dry-run 48213",
-    flags: &[&[&YES, &DRY_RUN, &VERBOSE], CLIENT_FLAGS],
+    flags: &[&[&YES, &DRY_RUN, &JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -28,30 +30,44 @@ async fn run(call: Call) -> Outcome {
     let given = call.one_argument()?;
     let index: u64 = given.parse().map_err(|_| call.usage(&format!("\"{given}\" is not an index")))?;
     let index = Index(index);
+    let asks = !call.args.switch(&YES) && !call.args.switch(&DRY_RUN);
+    if asks && call.args.switch(&JSON) {
+        return Err(call.usage("-json asks nothing: it takes -yes or -dry-run"));
+    }
     let moment = Moment::at(&call, index)?;
     let page = moment.client.log(Query::new().with("since", index)).await.doing("querying the log")?;
     let facts = page.value.lines.0;
     if facts.is_empty() {
         return Err(anyhow::anyhow!("The log has no facts of index {index}").into());
     }
-    let style = call.style();
     let steps = undo::steps(&call, index, &facts).await?;
-    if steps.is_empty() {
-        write_out(format!("Everything is as it was before {index} already\n"));
+    let as_json = call.args.switch(&JSON);
+    if !as_json {
+        write_out(in_words(&call.style(), index, &steps));
+    }
+    let writes = !steps.is_empty() && !call.args.switch(&DRY_RUN);
+    if writes && asks && !confirmed("Write this?", "undo", "Nothing was written")? {
         return Ok(0);
     }
-    for step in &steps {
-        write_out(style.section(&step.words(), &layout::past::changes(&style, &step.changes, false)));
-    }
-    if call.args.switch(&DRY_RUN) {
-        return Ok(0);
-    }
-    if !call.args.switch(&YES) && !confirmed("Write this?", "undo", "Nothing was written")? {
-        return Ok(0);
-    }
-    for step in &steps {
+    for step in steps.iter().filter(|_| writes) {
         step.apply(&call.client_at(&step.namespace, "")?).await?;
-        write_err(format!("Done: {}", step.words()));
+        if !as_json {
+            write_err(format!("Done: {}", step.words()));
+        }
+    }
+    if as_json {
+        let steps: Vec<_> =
+            steps.iter().map(|step| json!({"Step": step.words(), "Changes": step.changes})).collect();
+        write_out(printed(&json!({"Index": index.0, "Steps": steps, "Written": writes})));
     }
     Ok(0)
+}
+
+fn in_words(style: &OutputStyle, index: Index, steps: &[Step]) -> String {
+    if steps.is_empty() {
+        return format!("Everything is as it was before {index} already\n");
+    }
+    let shown =
+        |step: &Step| style.section(&step.words(), &layout::past::changes(style, &step.changes, false));
+    steps.iter().map(shown).collect()
 }

@@ -49,6 +49,15 @@ fn a_job_that_was_purged_is_seen_as_it_was_also_after_a_kill() {
     let missing = agent.run(&["at", &then, "--", "/no/such/program"]);
     assert_eq!(missing.code, 127);
     agent.run(&["at", "soon", "--", "true"]).expect_failure();
+
+    // One elsewhere, which has an address for as long as it is wanted.
+    let place: std::net::SocketAddr = ([127, 0, 0, 1], free_port()).into();
+    let served = agent.follow(&["at", &then, "-serve", &place.to_string()]);
+    let jobs = eventually("it listens", || http::get(place, "/v1/jobs").ok());
+    assert_eq!(jobs.json()[0]["ID"], "gone", "{}", jobs.body);
+    let refused = http::delete(place, "/v1/job/gone").unwrap();
+    assert!(refused.body.contains("this address shows the past: it only reads"), "{}", refused.body);
+    assert_eq!(served.interrupt(), 0);
 }
 
 /// The index of the first fact of this kind about the object, after an index.
@@ -131,6 +140,24 @@ fn what_changed_and_who_did_it_is_found_and_taken_back() {
     let undo = |event: &str, object: &str, after: u64| {
         agent.run(&["undo", "-yes", &index_of(&agent, event, object, after).to_string()])
     };
+    let json = |words: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&agent.run(words).expect_success())
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    };
+    let count = |of: &serde_json::Value| {
+        let changes = of["Changes"].as_array().unwrap().iter();
+        changes.filter(|change| change["Path"] == "TaskGroups[g].Count").count()
+    };
+    assert_eq!(count(&json(&["diff", "-json", &first, "now", "job/web"])), 1);
+    assert!(json(&["blame", "-json", "job/web"]).as_array().is_some_and(|fields| fields.len() > 5));
+    assert!(
+        json(&["bisect", "-json", condition[1], condition[2], condition[3], condition[4], "job/web"])
+            .is_object()
+    );
+    assert!(json(&["replay", "-verify", "-json"])["Verified"]["Events"].as_u64() > Some(10));
+    let dry = json(&["undo", "-dry-run", "-json", &second]);
+    assert_eq!((&dry["Written"], count(&dry["Steps"][0])), (&false.into(), 1), "{dry}");
+    agent.run(&["undo", "-json", &second]).expect_failure();
     let shown = agent.run(&["undo", "-dry-run", &second]).expect_success();
     assert!(
         shown.contains("register job/web as it was") && shown.contains("~ TaskGroups[g].Count: 3 -> 1"),

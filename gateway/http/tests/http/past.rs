@@ -8,7 +8,8 @@ use model::document::Timestamp;
 use model::{Command, JobKey};
 use serde_json::json;
 
-use crate::support::{Cluster, Got, job_json, request};
+use crate::guarded::{Guarded, NOBODY};
+use crate::support::{Cluster, Got, job_json, node_id, request};
 
 fn names(got: &Got) -> Vec<String> {
     assert_eq!(got.status, 200, "{}", got.text());
@@ -145,12 +146,85 @@ async fn every_list_travels() {
         "/v1/job/a/explain",
         "/v1/job/a/history",
         "/v1/job/a/submission?version=0",
+        "/v1/job/a/allocations",
+        "/v1/job/a/evaluations",
+        "/v1/job/a/deployments",
+        "/v1/job/a/scale",
+        "/v1/namespace/default",
+        "/v1/node/pool/default",
+        "/v1/node/pool/default/nodes",
+        "/v1/jobs?filter=ID==a",
+        "/v1/evaluations?filter=JobID==a",
     ] {
         let separator = if path.contains('?') { '&' } else { '?' };
         let got = cluster.get(&format!("{path}{separator}as_of={}", at[1])).await;
         let is_there = got.status == 200 || (path.contains("submission") && got.status == 404);
         assert!(is_there, "{path}: {} {}", got.status, got.text());
         assert_eq!(got.index(), at[1], "{path}");
+    }
+}
+
+/// Whatever happened since, and in whatever order it is asked for.
+#[tokio::test]
+async fn what_was_answered_live_is_answered_again_of_its_moment() {
+    const PATHS: [&str; 10] = [
+        "/v1/jobs",
+        "/v1/jobs/statuses",
+        "/v1/nodes",
+        "/v1/allocations",
+        "/v1/evaluations",
+        "/v1/deployments",
+        "/v1/job/a",
+        "/v1/job/a/summary",
+        "/v1/job/b/allocations",
+        "/v1/job/c/evaluations",
+    ];
+    let cluster = Cluster::start().await;
+    let mut answered = Vec::new();
+    for number in 1..=24_u8 {
+        match number % 6 {
+            1 => _ = cluster.node(number).await,
+            5 => {
+                let (key, purge) = (JobKey::new("default", "a"), number > 12);
+                let stop =
+                    Command::DeregisterJob { key, purge, eval_priority: None, no_shutdown_delay: false };
+                cluster.submit(stop).await;
+            }
+            which => {
+                let job = ["a", "b", "c", "a"][usize::from(which) % 4];
+                let eval = cluster.job(job).await;
+                cluster.try_place(eval, job, node_id(1), number).await;
+            }
+        }
+        for path in PATHS {
+            let got = cluster.get(path).await;
+            answered.push((path, cluster.control.state().index, got.status, got.body));
+        }
+    }
+    // Back and forth: what is held of the past helps with some, and not with others.
+    for nth in 0..answered.len() {
+        let (path, index, status, body) = &answered[nth * 7 % answered.len()];
+        let then = cluster.get(&format!("{path}?as_of={index}")).await;
+        assert_eq!((then.status, &then.body), (*status, body), "{path} of {index}");
+    }
+}
+
+/// What was allowed then does not matter.
+#[tokio::test]
+async fn the_past_is_read_with_the_rights_of_today() {
+    let guarded = Guarded::start().await;
+    guarded.cluster.job("a").await;
+    let before = guarded.cluster.control.state().index;
+    let reader = guarded.caller("reader", r#"namespace "default" { policy = "read" }"#).await;
+    let with_it = guarded.cluster.control.state().index;
+    for then in [before, with_it] {
+        let path = format!("/v1/jobs?as_of={then}");
+        assert_eq!(names(&guarded.get(&reader, &path).await), ["a"]);
+        guarded.get(NOBODY, &path).await.refused(403, "Permission denied");
+    }
+    guarded.delete(&guarded.root, "/v1/acl/policy/reader").await;
+    for then in [before, with_it] {
+        guarded.get(&reader, &format!("/v1/jobs?as_of={then}")).await.refused(403, "Permission denied");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What was true: the life of an allocation, one line a transition. Ours alone.
 
-use model::document::{Job, List, Map, Timestamp};
+use model::document::{Job, List, Map, Reconnect, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The answer of `GET /v1/allocation/:id/history`: oldest first.
@@ -96,6 +96,9 @@ pub struct AllocationTransition {
     /// Why: the evaluation, the missed heartbeat, the report.
     pub cause: String,
     pub description: String,
+    /// The choice between the allocation and the other one, where this is what came of it; null elsewhere, and where the log does not
+    /// reach back to what it was made on. It is made again from the log.
+    pub reconnect: Option<Reconnect>,
 }
 
 /// The answer of `GET /v1/event/:id/causes` and `/effects`: facts that led to each other, nearest first.

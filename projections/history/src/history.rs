@@ -46,6 +46,8 @@ pub struct Life {
     pub transitions: Vec<Transition>,
     /// `None` where that part of the log is no longer kept.
     pub placement: Option<Placement>,
+    /// What took its place, oldest first.
+    pub successors: Vec<AllocId>,
     /// There are older events than those that were read.
     pub cut_short: bool,
 }
@@ -248,7 +250,7 @@ impl History {
         let (positions, cut_short) = self.shared.index.events_of(alloc)?;
         let mut walk = Walk::of(alloc);
         self.each(&positions, |batch, at| walk.add(batch, at.ordinal))?;
-        let (ended, placement) = (walk.has_ended(), walk.placement);
+        let (ended, placement, successors) = (walk.has_ended(), walk.placement, walk.successors);
         let mut transitions = walk.transitions;
         if let Some(placement) = &placement {
             let last = transitions.last().map(|last| last.index).filter(|_| ended);
@@ -256,7 +258,7 @@ impl History {
             transitions = merged(transitions, of_node);
         }
         self.add_reasons(&mut transitions)?;
-        Ok(Life { transitions, placement, cut_short })
+        Ok(Life { transitions, placement, successors, cut_short })
     }
 
     /// The transitions of [`History::life`].

@@ -73,6 +73,7 @@ pub(crate) struct Walk {
     described: String,
     pub transitions: Vec<Transition>,
     pub placement: Option<Placement>,
+    pub successors: Vec<AllocId>,
 }
 
 impl Walk {
@@ -84,6 +85,7 @@ impl Walk {
             described: String::new(),
             transitions: Vec::new(),
             placement: None,
+            successors: Vec::new(),
         }
     }
 
@@ -111,6 +113,9 @@ impl Walk {
             let (node, name_index) = (placed.nodes[at], placed.names[at]);
             let event = placed.clone();
             self.placement = Some(Placement { index: batch.index(), node, name_index, event });
+        }
+        if let Event::AllocsPlaced(placed) = &event {
+            self.successors.extend(successor_of(placed, self.alloc).map(|(id, _)| id));
         }
         let (old, new) = (self.view, self.after(&event));
         self.view = new;

@@ -28,6 +28,7 @@ mod settings;
 
 use state::alloc::reschedule;
 
+pub use descriptions::ORIGINAL_BACK;
 pub use explain::{
     DryRun, GROUPS_EXPLAINED_MAX, HINTS_MAX, NEAREST_SHOWN, Reasons, Registers, TRIES_MAX, against, dry_run,
     explain,

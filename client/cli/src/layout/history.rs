@@ -3,6 +3,7 @@
 
 use api::{AllocationHistory, AllocationTransition, HistoryLine, ObjectHistory, Requester};
 
+use super::placement;
 use crate::output::{OutputStyle, Table};
 
 /// Every transition, oldest first.
@@ -17,10 +18,17 @@ pub(crate) fn table(style: &OutputStyle, history: &AllocationHistory) -> String 
             change(old_client, new_client),
             who(&transition.actor, transition.requester.as_ref()),
             transition.cause.clone(),
-            transition.description.clone(),
+            described(style, transition),
         ]);
     }
     table.render() + cut(history.cut_short)
+}
+
+/// What is known of it: also what was chosen, where it is what came of that.
+fn described(style: &OutputStyle, transition: &AllocationTransition) -> String {
+    let choice = transition.reconnect.as_ref().map(|choice| placement::reconnect(style, choice));
+    let parts = [Some(transition.description.clone()).filter(|text| !text.is_empty()), choice];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Every fact about another object, oldest first.

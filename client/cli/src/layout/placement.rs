@@ -80,7 +80,7 @@ fn changes(style: &OutputStyle, group: &GroupReasons) -> String {
         some if group.failed.is_some() => format!("  wanted: {some}\n"),
         some => format!("  {some}\n"),
     };
-    let choices = group.reconnects.iter().map(|choice| reconnect(style, choice));
+    let choices = group.reconnects.iter().map(|choice| format!("  {}\n", reconnect(style, choice)));
     wanted + &choices.collect::<String>()
 }
 
@@ -118,13 +118,13 @@ pub(super) fn lack(lack: &Lack) -> String {
     format!("{}{unit} more {} (asked {}, free {}{stopping})", lack.short, lack.what, lack.asked, lack.free)
 }
 
-fn reconnect(style: &OutputStyle, choice: &Reconnect) -> String {
+pub(super) fn reconnect(style: &OutputStyle, choice: &Reconnect) -> String {
     let score = |score: Option<f64>| score.map_or("none".to_string(), |score| format!("{score:.3}"));
     let (original, replacement) = (style.id(&choice.original), style.id(&choice.replacement));
     let kept = if choice.keeps_original { "the original stays" } else { "the replacement stays" };
     let strategy = &choice.strategy;
     format!(
-        "  {original} came back, replaced by {replacement} ({strategy}; scores {} and {}): {kept}, {}\n",
+        "{original} came back, replaced by {replacement} ({strategy}; scores {} and {}): {kept}, {}",
         score(choice.original_score),
         score(choice.replacement_score),
         choice.why
@@ -193,8 +193,8 @@ mod tests {
         .unwrap();
         assert_eq!(
             reconnect(&OutputStyle::for_tests(), &choice),
-            "  01234567 came back, replaced by abcdefgh (best_score; scores 0.500 and 0.750): \
-            the replacement stays, the replacement was placed with a better score\n"
+            "01234567 came back, replaced by abcdefgh (best_score; scores 0.500 and 0.750): \
+            the replacement stays, the replacement was placed with a better score"
         );
     }
 }

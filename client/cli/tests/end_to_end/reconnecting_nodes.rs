@@ -22,7 +22,10 @@ async fn a_node_that_was_cut_off_keeps_its_work_whatever_it_says_first() {
     let server = AgentConfig::server(directory.path(), "server").with(SOON_LOST).start();
     let mut cases = Vec::new();
     for first in [First::Beats, First::Reports, First::Registers] {
-        cases.push(Case::start(&server, first).await);
+        cases.push(Case::start(&server, first, "keep_original").await);
+    }
+    for strategy in ["keep_replacement", "best_score", "longest_running"] {
+        cases.push(Case::start(&server, First::Beats, strategy).await);
     }
     for case in &mut cases {
         case.silent_beats.take();
@@ -62,6 +65,7 @@ async fn what_happens_on_other_nodes_is_no_news_for_a_node() {
 /// A job with two nodes of its own.
 struct Case {
     first: First,
+    strategy: &'static str,
     job: String,
     /// The node of the original allocation.
     node: FakeNode,
@@ -74,13 +78,15 @@ struct Case {
 }
 
 impl Case {
-    async fn start(server: &Agent, first: First) -> Case {
-        let datacenter = format!("{first:?}").to_lowercase();
+    async fn start(server: &Agent, first: First, strategy: &'static str) -> Case {
+        let datacenter = format!("{first:?}-{strategy}").to_lowercase();
         let job = format!("first-{datacenter}");
         let one = connect(server, &datacenter).await;
         let two = connect(server, &datacenter).await;
         let (one_beats, two_beats) = (one.keep_sending_heartbeats(), two.keep_sending_heartbeats());
-        server.register(&reconnecting(&job, &datacenter));
+        let mut document = reconnecting(&job, &datacenter);
+        document["TaskGroups"][0]["Disconnect"]["Reconcile"] = json!(strategy);
+        server.register(&document);
         let alloc = eventually("the job is placed", || server.allocs(&job).first().cloned());
         let original = text(&alloc["ID"]);
         let (node, beats, other, other_beats) = match alloc["NodeID"] == one.id() {
@@ -91,7 +97,8 @@ impl Case {
         node.report(&original, "running").await.unwrap();
         assert_eq!(client_status(server, &original), "running");
         let (silent_beats, _other_beats) = (Some(beats), other_beats);
-        Case { first, job, node, other, silent_beats, _other_beats, original, replacement: String::new() }
+        let replacement = String::new();
+        Case { first, strategy, job, node, other, silent_beats, _other_beats, original, replacement }
     }
 
     async fn be_replaced(&mut self, server: &Agent) {
@@ -124,7 +131,10 @@ impl Case {
         }
         for _ in 0..2 {
             node.heartbeat().await.unwrap();
-            assert_eq!(status(server, node), "initializing", "{first:?}: however often it asks");
+            // Once its allocation is to stop it has none that it must report.
+            if self.strategy == "keep_original" {
+                assert_eq!(status(server, node), "initializing", "{first:?}: however often it asks");
+            }
         }
         node.report(&self.original, "running").await.unwrap();
         assert_eq!(client_status(server, &self.original), "running");
@@ -132,20 +142,56 @@ impl Case {
         assert_eq!(status(server, node), "ready", "{first:?}");
     }
 
-    /// The job keeps the original allocation.
+    /// The job keeps one of the two, and the history of each says which, and why.
     async fn settle(&self, server: &Agent) {
         let _beats = self.node.keep_sending_heartbeats();
-        until("the replacement is to stop", || alloc(server, &self.replacement)["DesiredStatus"] == "stop");
-        self.other.report(&self.replacement, "complete").await.unwrap();
-        assert_eq!(client_status(server, &self.original), "running");
-        assert_eq!(alloc(server, &self.original)["DesiredStatus"], "run");
+        let goes = |id: &str| alloc(server, id)["DesiredStatus"] == "stop";
+        let both = [&self.original, &self.replacement];
+        let gone = eventually("one of the two is to stop", || both.into_iter().find(|id| goes(id)));
+        let keeps_original = *gone == self.replacement;
+        match self.strategy {
+            "keep_original" => assert!(keeps_original),
+            "keep_replacement" => assert!(!keeps_original),
+            _ => {}
+        }
+        let (kept, node) = match keeps_original {
+            true => (&self.original, &self.other),
+            false => (&self.replacement, &self.node),
+        };
+        node.report(gone, "complete").await.unwrap();
+        assert_eq!(client_status(server, kept), "running");
+        assert_eq!(alloc(server, kept)["DesiredStatus"], "run");
         assert_eq!(server.allocs(&self.job).len(), 2, "{:?}: nothing else was placed", self.first);
         let history = server.run(&["history", "alloc", &self.original]).expect_success();
         assert_eq!(history.matches("running -> unknown").count(), 1, "{history}");
         assert_eq!(history.matches("unknown -> running").count(), 1, "{history}");
+        let told = if keeps_original { "the original stays" } else { "the replacement stays" };
+        assert!(
+            history.contains(&format!("({}; scores ", self.strategy)) && history.contains(told),
+            "{history}"
+        );
+        self.is_explained(server, &self.original, keeps_original);
+        if keeps_original {
+            self.is_explained(server, &self.replacement, keeps_original);
+        }
         let stopped = http::delete(server.config.http, &format!("/v1/job/{}", self.job)).unwrap();
         assert_eq!(stopped.status, 200, "{}", stopped.body);
-        until("the original is to stop", || alloc(server, &self.original)["DesiredStatus"] == "stop");
+        until("the other one is to stop", || goes(kept));
+    }
+
+    fn is_explained(&self, server: &Agent, id: &str, keeps_original: bool) {
+        let history = server.get(&format!("/v1/allocation/{id}/history"));
+        let transitions = history["Transitions"].as_array().unwrap();
+        let choices: Vec<&Value> =
+            transitions.iter().map(|one| &one["Reconnect"]).filter(|choice| !choice.is_null()).collect();
+        let [choice] = &choices[..] else { panic!("{id}: {history}") };
+        assert_eq!(choice["Strategy"], self.strategy);
+        assert_eq!(
+            (&choice["Original"], &choice["Replacement"]),
+            (&json!(self.original), &json!(self.replacement))
+        );
+        assert_eq!(choice["KeepsOriginal"], keeps_original, "{choice}");
+        assert!(choice["OriginalScore"].is_number() && choice["ReplacementScore"].is_number(), "{choice}");
     }
 }
 

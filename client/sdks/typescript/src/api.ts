@@ -79,6 +79,8 @@ export interface AllocationTransition {
   /** Why: the evaluation, the missed heartbeat, the report. */
   Cause: string;
   Description: string;
+  /** The choice between the allocation and the other one, where this is what came of it; null elsewhere, and where the log does not reach back to what it was made on. It is made again from the log. */
+  Reconnect: Reconnect | null;
 }
 
 /** A fact in the log, with what it followed from. */

@@ -24,12 +24,16 @@ use crate::blocking::{ago, index_of, past};
 use crate::error::Failure;
 use crate::request::{Read, ReadNow, Reading};
 use crate::routes::kept_part;
-use crate::view::decisions::{Regression, regression};
+use crate::view::decisions::{Past, Regression, regression};
+use crate::view::why::reconnects;
 
 /// How long a reader of a history waits until it has what the state shows already.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Fewest characters of an id that is looked up: fewer match one allocation in sixteen.
 const PREFIX_MIN: usize = 2;
+
+/// Replacements of an allocation whose lives are read with its own: the newest.
+const SUCCESSORS_MAX: usize = 8;
 
 /// Facts of one page of the log, unless another number is asked for, and at most. A batch is not divided.
 const LOG_PAGE: usize = 100;
@@ -170,14 +174,56 @@ async fn allocation(
         if !may_see(&state, &read.access, alloc, life.placement.as_ref()) {
             return Err(unknown_alloc());
         }
-        Ok((alloc, life.until(index)))
+        let life = life.until(index);
+        let transitions = with_choices(&history, alloc, &life, index)?;
+        Ok(AllocationHistory {
+            id: alloc.to_string(),
+            transitions: transitions.into(),
+            cut_short: life.cut_short,
+        })
     };
-    let (alloc, Life { transitions, cut_short, .. }) = blocking(find).await?;
-    if transitions.is_empty() {
+    let shown = blocking(find).await?;
+    if shown.transitions.is_empty() {
         return Err(unknown_alloc());
     }
-    let transitions = transitions.iter().map(transition).collect();
-    answered(&server, index, &AllocationHistory { id: alloc.to_string(), transitions, cut_short })
+    answered(&server, index, &shown)
+}
+
+/// With what was chosen between it and its replacements when its node came back. Where that stopped a replacement, the fact is about
+/// that one alone, and a line of its own here.
+fn with_choices(
+    history: &History,
+    alloc: AllocId,
+    life: &Life,
+    index: Index,
+) -> Result<Vec<AllocationTransition>, Failure> {
+    let past = Past { history, fork_of: None };
+    let mut choices = reconnects(past, alloc, &life.transitions);
+    let with_choice = |one: &Transition| {
+        let reconnect = one.eval.and_then(|_| choices.remove(&one.index));
+        AllocationTransition { reconnect, ..transition(one) }
+    };
+    let mut shown: Vec<AllocationTransition> = life.transitions.iter().map(with_choice).collect();
+    let is_new = |shown: &[AllocationTransition], at: Index| {
+        !shown.iter().any(|one| one.index == at.0 && one.reconnect.is_some())
+    };
+    for successor in life.successors.iter().rev().take(SUCCESSORS_MAX) {
+        let of_it = history.life(*successor, index, PATIENCE).map_err(|error| failed(&error))?.until(index);
+        for (at, choice) in reconnects(past, *successor, &of_it.transitions) {
+            let fact = of_it.transitions.iter().find(|one| one.index == at && one.eval.is_some());
+            let Some(fact) = fact.filter(|_| choice.original == alloc.to_string() && is_new(&shown, at))
+            else {
+                continue;
+            };
+            let before = life.transitions.iter().rev().find(|one| one.index <= at);
+            let view = before.map(|one| one.new).unwrap_or_default();
+            let description = format!("its replacement {successor}: {}", fact.description);
+            let line = Transition { old: view, new: view, description, ..fact.clone() };
+            shown.push(AllocationTransition { reconnect: Some(choice), ..transition(&line) });
+        }
+    }
+    shown.sort_by_key(|one| (one.index, one.ordinal));
+    Ok(shown)
 }
 
 async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
@@ -396,5 +442,6 @@ pub(crate) fn transition(of: &Transition) -> AllocationTransition {
         requester: of.requester.as_ref().map(requester),
         cause: of.cause.clone(),
         description: of.description.clone(),
+        reconnect: None,
     }
 }

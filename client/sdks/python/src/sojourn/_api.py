@@ -89,6 +89,9 @@ class AllocationTransition(TypedDict):
     # Why: the evaluation, the missed heartbeat, the report.
     Cause: str
     Description: str
+    # The choice between the allocation and the other one, where this is what came of it; null elsewhere, and where
+    # the log does not reach back to what it was made on. It is made again from the log.
+    Reconnect: Reconnect | None
 
 
 class ChainFact(TypedDict):

@@ -9,8 +9,7 @@ mod regression;
 mod round;
 
 pub(crate) use past::Past;
-use recorded::decisions;
-pub(crate) use recorded::plan_of;
+pub(crate) use recorded::{Recorded, decisions, plan_of};
 pub(crate) use regression::{Regression, regression};
 pub(crate) use round::plan_ahead;
 

@@ -2,6 +2,7 @@
 
 mod against;
 mod alloc;
+mod choices;
 mod deployment;
 mod node;
 mod slots;
@@ -21,6 +22,7 @@ use super::decisions::{Past, as_logged, plan_ahead};
 
 pub(crate) use against::why_not;
 pub(crate) use alloc::{allocation, forgotten};
+pub(crate) use choices::reconnects;
 pub(crate) use deployment::deployment;
 pub(crate) use node::node;
 

@@ -5,6 +5,7 @@ mod attackers;
 #[path = "../../tls/tests/certificates/mod.rs"]
 mod certificates;
 mod cluster;
+mod decisions;
 mod heartbeats;
 mod identities;
 #[allow(dead_code, reason = "the tests of routes use more of it")]

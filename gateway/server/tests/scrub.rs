@@ -22,7 +22,8 @@ const MESSAGES: usize = 200;
 
 pub(crate) const NODE: NodeId = NodeId(base::Uuid(*b"the node of all."));
 
-/// Consensus reads it at every start, to see where the log begins.
+const RECORD_HEADER: usize = 64;
+/// Consensus reads of it at every start, to see where the log begins.
 const FIRST: &str = "00000000000000000001.seg";
 /// Nobody reads it: consensus halves the log in search of terms that began near its ends.
 const PASSED_BY: &str = "00000000000000000021.seg";
@@ -116,6 +117,12 @@ async fn a_server_that_has_others_puts_a_damaged_log_aside_when_it_starts_again(
 async fn damage_that_consensus_comes_upon_is_damage_too() {
     let home = tempfile::tempdir().unwrap();
     with_damage_behind_an_image(home.path(), FIRST).await;
+    // The first entry: the members. Who starts asks for its term.
+    let path = log_dir(home.path()).join(FIRST);
+    let mut bytes = fs::read(&path).unwrap();
+    let members = bytes.windows(6).position(|six| six == b"SJR1\x01\x03").expect("a record of members");
+    bytes[members + RECORD_HEADER] ^= 0x20;
+    fs::write(path, bytes).unwrap();
     let refused = Server::start(Settings { scrub_every: None, ..settings(home.path()) }).await.err();
     assert!(matches!(refused, Some(StartError::Damaged { .. })), "{refused:?}");
 }

@@ -79,7 +79,8 @@ fn a_damaged_log_is_named_and_left_as_it_is() {
     let log = data.join("server/log");
     let segment = log.join("00000000000000000001.seg");
     let mut bytes = fs::read(&segment).unwrap();
-    let written = bytes[..1 << 20].iter().rposition(|byte| *byte != 0).unwrap();
+    // The last 64 bytes mark the segment's end.
+    let written = bytes[..bytes.len() - 64].iter().rposition(|byte| *byte != 0).unwrap();
     bytes[written / 2] ^= 0x20;
     fs::write(&segment, bytes).unwrap();
     let before = files(&log);

@@ -115,7 +115,9 @@ pub fn ended_truthfully(
         return true;
     }
     let executor_died = killed.executors.contains(id) && detail("exit_message").contains("the executor died");
-    let was_killed = killed.tasks.contains(id) && reported == 137 && said.is_none();
+    // What becomes an isolated task looks like an executor until then.
+    let is_victim = killed.tasks.contains(id) || killed.executors.contains(id);
+    let was_killed = is_victim && reported == 137 && said.is_none();
     let forgotten = driver == "docker" && engine_killed && [0, 255].contains(&reported);
     let unheard = driver == "docker" && engine_killed && said.is_none() && OWN_CODES.contains(&reported);
     let is_true = executor_died || was_killed || forgotten || unheard;
